@@ -1,0 +1,1 @@
+"""Ship a trained model: a SavedModel that takes and returns strings."""

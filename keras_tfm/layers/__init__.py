@@ -1,0 +1,37 @@
+"""Keras layers of the Transformer, one public class a file."""
+
+from keras_tfm.layers.attention.multi_head_attention import MultiHeadAttention
+from keras_tfm.layers.attention.multi_head_self_attention import (
+    MultiHeadSelfAttention,
+)
+from keras_tfm.layers.blocks.decoder import Decoder
+from keras_tfm.layers.blocks.decoder_block import DecoderBlock
+from keras_tfm.layers.blocks.encoder import Encoder
+from keras_tfm.layers.blocks.encoder_block import EncoderBlock
+from keras_tfm.layers.blocks.residual import Residual
+from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
+from keras_tfm.layers.feed_forward.feed_forward import FeedForward
+from keras_tfm.layers.feed_forward.gelu import gelu_tanh
+from keras_tfm.layers.position.learned_positional_encoding import (
+    LearnedPositionalEncoding,
+)
+from keras_tfm.layers.position.one_hot_positional_encoding import (
+    OneHotPositionalEncoding,
+)
+from keras_tfm.layers.position.positional_encoding import PositionalEncoding
+
+__all__ = [
+    "Decoder",
+    "DecoderBlock",
+    "Encoder",
+    "EncoderBlock",
+    "FeedForward",
+    "LearnedPositionalEncoding",
+    "MultiHeadAttention",
+    "MultiHeadSelfAttention",
+    "OneHotPositionalEncoding",
+    "PositionalEncoding",
+    "Residual",
+    "TokenEmbedding",
+    "gelu_tanh",
+]

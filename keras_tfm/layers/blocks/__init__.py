@@ -1,0 +1,9 @@
+"""Residual connections, blocks and stacks of blocks."""
+
+from keras_tfm.layers.blocks.decoder import Decoder
+from keras_tfm.layers.blocks.decoder_block import DecoderBlock
+from keras_tfm.layers.blocks.encoder import Encoder
+from keras_tfm.layers.blocks.encoder_block import EncoderBlock
+from keras_tfm.layers.blocks.residual import Residual
+
+__all__ = ["Decoder", "DecoderBlock", "Encoder", "EncoderBlock", "Residual"]

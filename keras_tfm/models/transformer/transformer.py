@@ -1,0 +1,357 @@
+"""The encoder-decoder Transformer as one functional model.
+
+Shape letters: B batch, T target length, S source length, E hidden_dim.
+"""
+
+import keras
+from keras import ops
+
+from keras_tfm.checks import check_choice
+from keras_tfm.checks import check_divisible
+from keras_tfm.checks import check_positive_int
+from keras_tfm.checks import check_share
+from keras_tfm.layers.blocks.decoder import Decoder
+from keras_tfm.layers.blocks.encoder import Encoder
+from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
+from keras_tfm.layers.position.positional_encoding import PositionalEncoding
+from keras_tfm.models.backbone import Backbone
+from keras_tfm.models.presets import preset_arguments
+from keras_tfm.models.transformer.token_mask import TokenMask
+
+TIES = ("all", "decoder", None)
+
+
+@keras.saving.register_keras_serializable(package="keras_tfm")
+class Transformer(Backbone):
+    """Predict each token of a target sequence from a source and the past.
+
+    Embeddings and sinusoids, an `Encoder`, a `Decoder` and a projection to the
+    target vocabulary. The decoder reads the target shifted right by one
+    (`keras_tfm.ops.shift_right`).
+
+    Masking: padding is found from the ids and handed down as a tensor to every
+    block, so that it survives compilation, nesting and export.
+
+    Args:
+        source_vocabulary_size: Positive integer.
+        target_vocabulary_size: Positive integer. Defaults to
+            `source_vocabulary_size`.
+        num_layers: Positive integer. Blocks of the encoder, and of the decoder
+            unless `num_decoder_layers` is given. Defaults to `6`.
+        hidden_dim: Positive integer. Defaults to `512`.
+        intermediate_dim: Positive integer. Width of the feed-forward networks.
+            Defaults to `2048`.
+        num_heads: Positive integer. Defaults to `8`.
+        num_decoder_layers: Positive integer. Defaults to `num_layers`.
+        activation: Keras activation. Defaults to `"relu"`.
+        dropout: Float in [0, 1). Share dropped of the embeddings and of each
+            part's output. Defaults to `0.1`.
+        attention_dropout: Float in [0, 1). Share of attention weights dropped.
+            Defaults to `0.0`.
+        activation_dropout: Float in [0, 1). Share of intermediate values
+            dropped. Defaults to `0.0`.
+        normalize_first: Boolean. Pre-norm or post-norm. Defaults to `True`.
+        layer_norm_epsilon: Positive float. Defaults to `1e-6`.
+        use_bias: Boolean. Whether the attention has biases.
+            Defaults to `False`.
+        tie_embeddings: `"all"` (source, target and softmax share a table; needs
+            one vocabulary), `"decoder"` (target and softmax) or `None`.
+            Defaults to `"decoder"`.
+        position_layout: See `PositionalEncoding`. Defaults to `"concat"`.
+        position_denominator: See `PositionalEncoding`.
+            Defaults to `"tensor2tensor"`.
+        pad_id: Integer, the id of padding. Defaults to `0`.
+        **kwargs: Passed to `keras.Model`, such as `name`; and `dtype`, a policy
+            for every layer.
+
+    Call arguments:
+        inputs: Dictionary of two integer tensors: `source_ids` `(batch,
+            source_length)` and `target_ids` `(batch, target_length)`.
+
+    Output shape:
+        Logits `(batch, target_length, target_vocabulary_size)`.
+
+    Raises:
+        ValueError: If a size is out of range, `hidden_dim` does not divide by
+            `num_heads`, or `tie_embeddings="all"` with two vocabularies.
+
+    Example:
+        >>> model = Transformer(
+        ...     11, num_layers=1, hidden_dim=8, intermediate_dim=16, num_heads=2
+        ... )
+        >>> ids = keras.ops.ones((1, 5), "int32")
+        >>> tuple(model({"source_ids": ids, "target_ids": ids}).shape)
+        (1, 5, 11)
+
+    Reference:
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), figure 1.
+        The defaults are the sizes of the paper with pre-norm.
+    """
+
+    def __init__(  # noqa: PLR0913 (a model's sizes are one flat list)
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size=None,
+        num_layers=6,
+        hidden_dim=512,
+        intermediate_dim=2048,
+        num_heads=8,
+        num_decoder_layers=None,
+        activation="relu",
+        dropout=0.1,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        normalize_first=True,
+        layer_norm_epsilon=1e-6,
+        use_bias=False,
+        tie_embeddings="decoder",
+        position_layout="concat",
+        position_denominator="tensor2tensor",
+        pad_id=0,
+        dtype=None,
+        **kwargs,
+    ):
+        if target_vocabulary_size is None:
+            target_vocabulary_size = source_vocabulary_size
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
+        check_positive_int("num_heads", num_heads)
+        check_positive_int("hidden_dim", hidden_dim)
+        check_divisible("hidden_dim", hidden_dim, "num_heads", num_heads)
+        check_share("dropout", dropout)
+        check_choice("tie_embeddings", tie_embeddings, TIES)
+        _check_tie(
+            tie_embeddings, source_vocabulary_size, target_vocabulary_size
+        )
+        policy = keras.dtype_policies.get(
+            dtype or keras.config.dtype_policy().name
+        )
+        block_arguments = {
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "activation": activation,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "normalize_first": normalize_first,
+            "layer_norm_epsilon": layer_norm_epsilon,
+            "use_bias": use_bias,
+            "dtype": policy,
+        }
+
+        # --- Parts ---
+        def embedding(vocabulary_size, name):
+            return TokenEmbedding(
+                vocabulary_size,
+                hidden_dim,
+                pad_id=pad_id,
+                dtype=policy,
+                name=name,
+            )
+
+        if tie_embeddings == "all":
+            source_embedding = target_embedding = embedding(
+                source_vocabulary_size, "token_embedding"
+            )
+        else:
+            source_embedding = embedding(
+                source_vocabulary_size, "source_embedding"
+            )
+            target_embedding = embedding(
+                target_vocabulary_size, "target_embedding"
+            )
+        position = PositionalEncoding(
+            position_layout, position_denominator, dtype=policy, name="position"
+        )
+        source_drop = keras.layers.Dropout(
+            dropout, dtype=policy, name="source_drop"
+        )
+        target_drop = keras.layers.Dropout(
+            dropout, dtype=policy, name="target_drop"
+        )
+        find_tokens = TokenMask(pad_id, name="token_mask")
+        encoder = Encoder(num_layers, name="encoder", **block_arguments)
+        decoder = Decoder(num_decoder_layers, name="decoder", **block_arguments)
+        project = None
+        if tie_embeddings is None:
+            project = keras.layers.Dense(
+                target_vocabulary_size,
+                use_bias=False,
+                dtype=policy,
+                name="vocabulary_projection",
+            )
+
+        # --- Graph ---
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        source_mask = find_tokens(source_ids)
+        target_mask = find_tokens(target_ids)
+        context = source_drop(position(source_embedding(source_ids)))
+        context = encoder(context, padding_mask=source_mask)
+        x = target_drop(position(target_embedding(target_ids)))
+        x = decoder(
+            x,
+            context,
+            padding_mask=target_mask,
+            context_padding_mask=source_mask,
+        )
+        if project is None:
+            logits = target_embedding(x, reverse=True)
+        else:
+            logits = project(x)
+        super().__init__(
+            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            outputs=logits,
+            **kwargs,
+        )
+
+        # --- Config ---
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.position = position
+        self.find_tokens = find_tokens
+        self.encoder = encoder
+        self.decoder = decoder
+        self.project = project
+        self.policy = policy
+        self.arguments = {
+            "source_vocabulary_size": source_vocabulary_size,
+            "target_vocabulary_size": target_vocabulary_size,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "num_heads": num_heads,
+            "num_decoder_layers": num_decoder_layers,
+            "activation": keras.activations.serialize(
+                keras.activations.get(activation)
+            ),
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "normalize_first": normalize_first,
+            "layer_norm_epsilon": layer_norm_epsilon,
+            "use_bias": use_bias,
+            "tie_embeddings": tie_embeddings,
+            "position_layout": position_layout,
+            "position_denominator": position_denominator,
+            "pad_id": pad_id,
+        }
+
+    @classmethod
+    def from_preset(cls, preset, source_vocabulary_size, **kwargs):
+        """Make a model of published sizes.
+
+        Args:
+            preset: String, a key of `keras_tfm.models.PRESETS`.
+            source_vocabulary_size: Positive integer.
+            **kwargs: Arguments of the model that replace the preset's.
+
+        Raises:
+            ValueError: If there is no preset of that name.
+        """
+        return cls(
+            source_vocabulary_size, **{**preset_arguments(preset), **kwargs}
+        )
+
+    def encode(self, source_ids, return_attention_scores=False):
+        """Encode a source, as `call` does without dropout.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            return_attention_scores: Boolean. Whether to return the weights too.
+
+        Returns:
+            Float tensor `(batch, source_length, hidden_dim)`, and the tuple of
+            each block's weights if asked for.
+        """
+        x = self.position(self.source_embedding(source_ids))
+        return self.encoder(
+            x,
+            padding_mask=self.find_tokens(source_ids),
+            return_attention_scores=return_attention_scores,
+            training=False,
+        )
+
+    def initial_cache(self, source_ids, max_length):
+        """Encode a source and make the cache for `step`.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            max_length: Integer, the most target tokens that will be decoded.
+
+        Returns:
+            A dictionary of tensors: the source mask, and each decoder block's
+            cached keys and values.
+        """
+        mask = self.find_tokens(source_ids)
+        return {
+            "source_mask": mask,
+            "blocks": self.decoder.initial_cache(
+                ops.shape(source_ids)[0],
+                max_length,
+                self.encode(source_ids),
+                mask,
+            ),
+        }
+
+    def step(self, target_ids, cache, cache_index):
+        """Predict what follows the next target tokens.
+
+        Equal to `call` at the same positions.
+
+        Args:
+            target_ids: Integer tensor `(batch, new_length)`.
+            cache: What `initial_cache` or the step before returned.
+            cache_index: Integer or scalar tensor: how many tokens came before.
+
+        Returns:
+            Logits `(batch, new_length, target_vocabulary_size)` and the new
+            cache.
+        """
+        x = self.target_embedding(target_ids)
+        x = self.position(x, start_index=cache_index)
+        x, blocks = self.decoder.step(
+            x, cache["blocks"], cache_index, cache["source_mask"]
+        )
+        return self.logits(x), {**cache, "blocks": blocks}
+
+    def attention_scores(self, source_ids, target_ids):
+        """Return every attention weight of a pass without dropout.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            target_ids: Integer tensor `(batch, target_length)`, what the
+                decoder reads.
+
+        Returns:
+            A dictionary of `encoder`, `decoder` and `cross`: tuples of float32
+            tensors `(batch, num_heads, …, …)`, one for each block, whose rows
+            sum to 1.
+        """
+        context, encoder = self.encode(source_ids, True)
+        x = self.position(self.target_embedding(target_ids))
+        _, decoder, cross = self.decoder(
+            x,
+            context,
+            padding_mask=self.find_tokens(target_ids),
+            context_padding_mask=self.find_tokens(source_ids),
+            return_attention_scores=True,
+            training=False,
+        )
+        return {"encoder": encoder, "decoder": decoder, "cross": cross}
+
+    def logits(self, vectors):
+        """Score every target token for the decoder's vectors."""
+        if self.project is None:
+            return self.target_embedding(vectors, reverse=True)
+        return self.project(vectors)
+
+
+def _check_tie(tie_embeddings, source_size, target_size):
+    if tie_embeddings == "all" and source_size != target_size:
+        raise ValueError(
+            '`tie_embeddings="all"` needs one vocabulary for source and '
+            f"target. Received: source_vocabulary_size={source_size}, "
+            f"target_vocabulary_size={target_size}. Train a joint tokenizer, "
+            'or use `tie_embeddings="decoder"`.'
+        )

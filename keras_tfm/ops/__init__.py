@@ -1,0 +1,45 @@
+"""Pure tensor functions on `keras.ops`: no weights, no state."""
+
+from keras_tfm.ops.attention import attention_weights
+from keras_tfm.ops.attention import dot_product_attention
+from keras_tfm.ops.attention import join_heads
+from keras_tfm.ops.attention import split_heads
+from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
+from keras_tfm.ops.cross_entropy import token_mean
+from keras_tfm.ops.masks import band_mask
+from keras_tfm.ops.masks import causal_mask
+from keras_tfm.ops.masks import combine_masks
+from keras_tfm.ops.masks import expand_attention_mask
+from keras_tfm.ops.masks import expand_padding_mask
+from keras_tfm.ops.masks import from_additive_mask
+from keras_tfm.ops.masks import from_torch_mask
+from keras_tfm.ops.masks import padding_mask
+from keras_tfm.ops.masks import segment_mask
+from keras_tfm.ops.masks import zero_padding
+from keras_tfm.ops.positions import sinusoids
+from keras_tfm.ops.sequences import segment_positions
+from keras_tfm.ops.sequences import sequence_lengths
+from keras_tfm.ops.sequences import shift_right
+
+__all__ = [
+    "attention_weights",
+    "band_mask",
+    "causal_mask",
+    "combine_masks",
+    "dot_product_attention",
+    "expand_attention_mask",
+    "expand_padding_mask",
+    "from_additive_mask",
+    "from_torch_mask",
+    "join_heads",
+    "padding_mask",
+    "segment_mask",
+    "segment_positions",
+    "sequence_lengths",
+    "shift_right",
+    "sinusoids",
+    "smoothed_cross_entropy",
+    "split_heads",
+    "token_mean",
+    "zero_padding",
+]

@@ -1,0 +1,1 @@
+"""Data, model, loss and decoder in one object."""

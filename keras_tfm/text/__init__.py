@@ -1,0 +1,13 @@
+"""Tokenizers: text to ids and back, the same in Python and in a graph."""
+
+from keras_tfm.text.character_tokenizer import CharacterTokenizer
+from keras_tfm.text.loading import load_tokenizer
+from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from keras_tfm.text.tokenizer import Tokenizer
+
+__all__ = [
+    "CharacterTokenizer",
+    "SentencePieceTokenizer",
+    "Tokenizer",
+    "load_tokenizer",
+]
