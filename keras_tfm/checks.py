@@ -1,4 +1,4 @@
-"""Argument checks whose messages say what came, what was expected and what to do."""
+"""Argument checks whose messages say what came and what was expected."""
 
 import difflib
 import numbers
@@ -60,8 +60,7 @@ def check_share(name, value):
     """
     if not _is_real(value) or not 0 <= value < 1:
         raise ValueError(
-            f"`{name}` must be a number in [0, 1). "
-            f"Received: {name}={value!r}."
+            f"`{name}` must be a number in [0, 1). Received: {name}={value!r}."
         )
     return float(value)
 

@@ -1,5 +1,7 @@
 """Reading pairs of sequences and putting them into batches."""
 
+# Not `dates`: it needs Babel. Import it from `keras_tfm.data.dates`.
+
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.bucket_edges import assign_buckets
 from keras_tfm.data.bucket_edges import choose_bucket_edges

@@ -94,12 +94,10 @@ def choose_bucket_edges(
     for num_edges in range(1, max_shapes + 1):
         start = [
             (
-                int(sources[len(sources) * rank // num_edges - 1]),
-                int(targets[len(targets) * rank // num_edges - 1]),
+                int(sources[max(len(sources) * rank // num_edges - 1, 0)]),
+                int(targets[max(len(targets) * rank // num_edges - 1, 0)]),
             )
             for rank in range(1, num_edges + 1)
-            if len(sources) * rank >= num_edges
-            and len(targets) * rank >= num_edges
         ]
         edges, cost = _improve(cells, start, sources, targets)
         if cost < best_cost * (1 - _WORTH_A_SHAPE):

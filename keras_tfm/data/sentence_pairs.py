@@ -216,6 +216,7 @@ def read_tfds(
     source_language: str | None = None,
     target_language: str | None = None,
     data_dir: str | Path | None = None,
+    download: bool = True,
 ) -> SentencePairs:
     """Read a translation data set of `tensorflow-datasets`.
 
@@ -226,6 +227,9 @@ def read_tfds(
         source_language: String. Defaults to the data set's own source.
         target_language: String. Defaults to the data set's own target.
         data_dir: Path of the prepared data sets. Defaults to that of `tfds`.
+        download: Boolean. Whether a data set that is not there may be
+            downloaded; without a network `tfds` tries for minutes before it
+            fails. Defaults to `True`.
 
     Returns:
         A `SentencePairs`.
@@ -245,17 +249,9 @@ def read_tfds(
                 f"The data set {name!r} cannot be found: {_first_line(error)}"
             ) from error
     name = builder.info.full_name
-    try:
-        # A `TranslateFolder` has nothing to prepare, and says so by an error.
-        if not isinstance(builder, tfds.TranslateFolder):
-            builder.download_and_prepare()
-    except Exception as error:  # each data set and network has its own
-        raise DataError(
-            f"The data set {name!r} is not on this machine (in "
-            f"{builder.data_dir}) and cannot be downloaded: "
-            f"{type(error).__name__}: {_first_line(error)} "
-            "Prepare it where there is a network, or read files instead."
-        ) from error
+    # A `TranslateFolder` has nothing to prepare, and says so by an error.
+    if not isinstance(builder, tfds.TranslateFolder):
+        _prepare(builder, download)
     languages = _languages(builder.info, source_language, target_language)
     try:
         examples = builder.as_dataset(split=split)
@@ -271,6 +267,23 @@ def read_tfds(
     return SentencePairs(
         [row[0] for row in rows], [row[1] for row in rows], f"{name}, {split}"
     )
+
+
+def _prepare(builder: Any, download: bool) -> None:
+    missing = (
+        f"The data set {builder.info.full_name!r} is not on this machine "
+        f"(in {builder.data_dir})"
+    )
+    if not download and not builder.is_prepared():
+        raise DataError(f"{missing}; set download=True, or read files instead.")
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # each data set and network has its own
+        raise DataError(
+            f"{missing} and cannot be downloaded: {type(error).__name__}: "
+            f"{_first_line(error)} Prepare it where there is a network, or "
+            "read files instead."
+        ) from error
 
 
 def _languages(

@@ -116,14 +116,7 @@ def expand_padding_mask(mask, name="padding_mask"):
     """
     if mask is None:
         return None
-    mask = as_boolean_mask(mask, name)
-    if len(mask.shape) != 2:
-        raise ValueError(
-            f"`{name}` must have the shape (batch, length). Received a mask "
-            f"of shape {tuple(mask.shape)}. Pass a mask that says who may "
-            "attend to whom as `attention_mask`."
-        )
-    return ops.expand_dims(mask, (1, 2))
+    return ops.expand_dims(_as_padding_mask(mask, name), (1, 2))
 
 
 def expand_attention_mask(mask, name="attention_mask"):
@@ -205,9 +198,31 @@ def from_torch_mask(mask):
     return ops.logical_not(as_boolean_mask(mask))
 
 
+class _MaskReader(keras.layers.Layer):
+    """Hand out the mask that Keras keeps for a tensor.
+
+    To be called with it as `mask` is the one public way to it that works
+    everywhere: a tensor that JAX traces has no attribute for a mask.
+    """
+
+    def __init__(self):
+        super().__init__(name="mask_reader", autocast=False)
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        return mask
+
+    def compute_mask(self, inputs, previous_mask):
+        # The mask has no mask of its own.
+        return None
+
+
+_read_mask = _MaskReader()
+
+
 def implicit_mask(tensor):
     """Return the mask that Keras attached to `tensor`, or `None`."""
-    return getattr(tensor, "_keras_mask", None)
+    return _read_mask(tensor)
 
 
 def zero_padding(sequence, mask):
@@ -222,8 +237,31 @@ def zero_padding(sequence, mask):
 
     Returns:
         Float tensor `(B, S, E)`.
+
+    Raises:
+        TypeError: If the mask is not boolean or integer.
+        ValueError: If the mask is not of rank 2, or covers another length.
     """
     if mask is None:
         return sequence
-    mask = ops.expand_dims(as_boolean_mask(mask, "padding_mask"), -1)
+    mask = _as_padding_mask(mask, "padding_mask")
+    for size, wanted in zip(mask.shape, sequence.shape[:2], strict=True):
+        if wanted is not None and size not in (1, None, wanted):
+            raise ValueError(
+                "`padding_mask` must have the shape (batch, length) of what it "
+                f"covers, {tuple(sequence.shape[:2])}. Received a mask of "
+                f"shape {tuple(mask.shape)}."
+            )
+    mask = ops.expand_dims(mask, -1)
     return ops.where(mask, sequence, ops.zeros((), sequence.dtype))
+
+
+def _as_padding_mask(mask, name):
+    mask = as_boolean_mask(mask, name)
+    if len(mask.shape) != 2:
+        raise ValueError(
+            f"`{name}` must have the shape (batch, length). Received a mask "
+            f"of shape {tuple(mask.shape)}. Pass a mask that says who may "
+            "attend to whom as `attention_mask`."
+        )
+    return mask

@@ -66,7 +66,7 @@ def expected_pairs(sources, targets):
     return sorted((s.tolist(), t.tolist()) for s, t in both)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     PAIRS,
     st.integers(24, 150),

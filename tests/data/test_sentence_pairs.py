@@ -185,7 +185,10 @@ def test_a_data_set_of_tfds_becomes_pairs(tmp_path):
 
 def test_a_missing_split_of_a_data_set_names_those_there_are(tmp_path):
     with pytest.raises(DataError, match=r"no split 'test'.*splits 'train'"):
-        read_tfds("tiny_translate", "test", data_dir=tmp_path)
+        read_tfds("tiny_translate", "test", data_dir=tmp_path / "tiny")
+
+
+def test_a_missing_split_of_a_folder_builder_names_those_there_are(tmp_path):
     builder = tfds.TranslateFolder(str(folder(tmp_path)))
     with pytest.raises(DataError, match="splits 'train', 'valid'"):
         read_tfds(builder, "test", "pt", "en")
@@ -202,6 +205,17 @@ def test_an_unknown_data_set_is_one_line(tmp_path):
     with pytest.raises(DataError, match="'no_such_set' cannot be found") as e:
         read_tfds("no_such_set", "train", data_dir=tmp_path)
     assert "\n" not in str(e.value)
+
+
+def test_a_data_set_is_not_downloaded_unasked(tmp_path):
+    name = "ted_hrlr_translate/pt_to_en"
+    with pytest.raises(DataError, match=r"not on this machine .*download=True"):
+        read_tfds(name, "train", data_dir=tmp_path, download=False)
+    read_tfds("tiny_translate", "train", data_dir=tmp_path)
+    again = read_tfds(
+        "tiny_translate", "train", data_dir=tmp_path, download=False
+    )
+    assert len(again) == len(PAIRS)
 
 
 def test_a_data_set_that_cannot_be_downloaded_is_one_line(

@@ -71,7 +71,8 @@ class MultiHeadAttention(ProjectedAttention):
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2)
-        >>> query, context = keras.ops.ones((1, 5, 8)), keras.ops.ones((1, 7, 6))
+        >>> query = keras.ops.ones((1, 5, 8))
+        >>> context = keras.ops.ones((1, 7, 6))
         >>> output, scores = layer(query, context, return_attention_scores=True)
         >>> tuple(output.shape), tuple(scores.shape)
         ((1, 5, 8), (1, 2, 5, 7))

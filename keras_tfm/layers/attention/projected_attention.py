@@ -21,7 +21,7 @@ class ProjectedAttention(keras.layers.Layer):
     """Abstract: attend with several heads and project the result.
 
     A subclass makes the queries, keys and values: it calls
-    `build_projections` and `build_output` in its `build`, and `attend` in its
+    `build_projection` and `build_output` in its `build`, and `attend` in its
     `call` and `step`.
     """
 

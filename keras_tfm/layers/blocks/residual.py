@@ -10,8 +10,8 @@ from keras_tfm.checks import check_share
 class Residual(keras.layers.Layer):
     """Add `sublayer(x)` to `x`, with dropout and layer normalisation.
 
-    Pre-norm (`normalize_first=True`) is `x + drop(sublayer(norm(x)))`; post-norm
-    is `norm(x + drop(sublayer(x)))`.
+    Pre-norm (`normalize_first=True`) is `x + drop(sublayer(norm(x)))`;
+    post-norm is `norm(x + drop(sublayer(x)))`.
 
     Masking: passes the mask on.
 
@@ -104,7 +104,9 @@ class Residual(keras.layers.Layer):
         Returns:
             The result, or a tuple of it and the rest that `function` returned.
         """
-        outputs = function(self.norm(inputs) if self.normalize_first else inputs)
+        outputs = function(
+            self.norm(inputs) if self.normalize_first else inputs
+        )
         rest = ()
         if isinstance(outputs, tuple):
             outputs, *rest = outputs

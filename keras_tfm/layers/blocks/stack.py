@@ -5,7 +5,6 @@ import keras
 from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_positive_int
 
-
 # What a stack hands to each block as it is.
 BLOCK_ARGUMENTS = (
     "activation",
@@ -63,9 +62,7 @@ class Stack(keras.layers.Layer):
                     name=f"block_{index}",
                     **self.block_arguments,
                 )
-                for index in range(
-                    check_positive_int("num_layers", num_layers)
-                )
+                for index in range(check_positive_int("num_layers", num_layers))
             ]
         self.blocks = list(blocks)
         self.supports_masking = True
@@ -96,10 +93,7 @@ class Stack(keras.layers.Layer):
     def get_config(self):
         blocks = None
         if self.num_layers is None:
-            blocks = [
-                keras.saving.serialize_keras_object(block)
-                for block in self.blocks
-            ]
+            blocks = _serialize_once(self.blocks)
         arguments = dict(self.block_arguments)
         if "activation" in arguments:
             arguments["activation"] = keras.activations.serialize(
@@ -120,7 +114,28 @@ class Stack(keras.layers.Layer):
     def from_config(cls, config):
         blocks = config.get("blocks")
         if blocks is not None:
-            blocks = [
-                keras.saving.deserialize_keras_object(block) for block in blocks
-            ]
+            blocks = _deserialize_once(blocks)
         return cls(**{**config, "blocks": blocks})
+
+
+def _serialize_once(blocks):
+    # A block that comes again is stored as the index of its first place, so
+    # that it shares its weights after loading too.
+    return [
+        first
+        if (first := blocks.index(block)) < index
+        else keras.saving.serialize_keras_object(block)
+        for index, block in enumerate(blocks)
+    ]
+
+
+def _deserialize_once(configs):
+    blocks = []
+    for config in configs:
+        again = isinstance(config, int)
+        blocks.append(
+            blocks[config]
+            if again
+            else keras.saving.deserialize_keras_object(config)
+        )
+    return blocks

@@ -102,7 +102,9 @@ class TokenEmbedding(keras.layers.Layer):
     def compute_mask(self, inputs, previous_mask=None):
         if not _is_integer(inputs):
             return previous_mask
-        return None if self.pad_id is None else padding_mask(inputs, self.pad_id)
+        return (
+            None if self.pad_id is None else padding_mask(inputs, self.pad_id)
+        )
 
     def compute_output_shape(self, input_shape, reverse=False):
         if reverse:

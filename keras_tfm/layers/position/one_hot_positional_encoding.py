@@ -64,9 +64,7 @@ class OneHotPositionalEncoding(keras.layers.Layer):
         if len(codes.shape) == 2:
             codes = ops.expand_dims(codes, 0)
         size = (ops.shape(inputs)[0], length, self.max_sequence_length)
-        return ops.concatenate(
-            [inputs, ops.broadcast_to(codes, size)], axis=-1
-        )
+        return ops.concatenate([inputs, ops.broadcast_to(codes, size)], axis=-1)
 
     def compute_output_shape(self, input_shape):
         width = input_shape[-1] + self.max_sequence_length

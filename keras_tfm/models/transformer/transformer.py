@@ -163,11 +163,9 @@ class Transformer(Backbone):
         position = PositionalEncoding(
             position_layout, position_denominator, dtype=policy, name="position"
         )
-        source_drop = keras.layers.Dropout(
-            dropout, dtype=policy, name="source_drop"
-        )
-        target_drop = keras.layers.Dropout(
-            dropout, dtype=policy, name="target_drop"
+        source_drop, target_drop = (
+            keras.layers.Dropout(dropout, dtype=policy, name=f"{side}_drop")
+            for side in ("source", "target")
         )
         find_tokens = TokenMask(pad_id, name="token_mask")
         encoder = Encoder(num_layers, name="encoder", **block_arguments)
@@ -195,10 +193,7 @@ class Transformer(Backbone):
             padding_mask=target_mask,
             context_padding_mask=source_mask,
         )
-        if project is None:
-            logits = target_embedding(x, reverse=True)
-        else:
-            logits = project(x)
+        logits = project(x) if project else target_embedding(x, reverse=True)
         super().__init__(
             inputs={"source_ids": source_ids, "target_ids": target_ids},
             outputs=logits,
@@ -254,11 +249,7 @@ class Transformer(Backbone):
         )
 
     def encode(self, source_ids, return_attention_scores=False):
-        """Encode a source, as `call` does without dropout.
-
-        Args:
-            source_ids: Integer tensor `(batch, source_length)`.
-            return_attention_scores: Boolean. Whether to return the weights too.
+        """Encode source ids `(batch, source_length)`, without dropout.
 
         Returns:
             Float tensor `(batch, source_length, hidden_dim)`, and the tuple of

@@ -1,0 +1,55 @@
+"""Stop a training by its number of updates or by the clock."""
+
+import time
+
+import keras
+
+from keras_tfm.checks import check_positive
+from keras_tfm.checks import check_positive_int
+
+
+class StopAfterSteps(keras.callbacks.Callback):
+    """Stop once the optimizer has made `steps` updates, over all sessions.
+
+    Args:
+        steps: Positive integer, in updates.
+    """
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = check_positive_int("steps", steps)
+        self._done = 0
+        self._last_batch = -1
+
+    def on_train_begin(self, logs=None):
+        self._done = int(self.model.optimizer.iterations)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._last_batch = -1
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Several updates at once with `steps_per_execution`.
+        self._done += batch - self._last_batch
+        self._last_batch = batch
+        if self._done >= self.steps:
+            self.model.stop_training = True
+
+
+class StopAfterMinutes(keras.callbacks.Callback):
+    """Stop a session once it has trained for `minutes`, compiling included.
+
+    Args:
+        minutes: Positive float.
+    """
+
+    def __init__(self, minutes):
+        super().__init__()
+        self.minutes = check_positive("minutes", minutes)
+        self._began = None
+
+    def on_train_begin(self, logs=None):
+        self._began = time.monotonic()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if time.monotonic() - self._began >= 60 * self.minutes:
+            self.model.stop_training = True
