@@ -15,6 +15,16 @@ def compiled(function):
     return tf.function(function, jit_compile=True, autograph=False)
 
 
+def swift(function):
+    """Return `function`, compiled where running it op by op is slow.
+
+    JAX compiles each operation for each shape; TensorFlow does not.
+    """
+    if keras.backend.backend() == "jax":
+        return compiled(function)
+    return function
+
+
 def gradients(function, tensors=(), variables=(), jit=False):
     """Return the gradients of a scalar function as NumPy arrays.
 
@@ -23,21 +33,21 @@ def gradients(function, tensors=(), variables=(), jit=False):
             read `variables`.
         tensors: Sequence of float arrays.
         variables: Sequence of Keras variables.
-        jit: Whether to compile with XLA.
+        jit: Whether to compile with XLA. JAX always does.
 
     Returns:
         Two lists: a gradient for each tensor and one for each variable.
     """
     tensors = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
     if keras.backend.backend() == "jax":
-        found = _jax_gradients(function, tensors, variables, jit)
+        found = _jax_gradients(function, tensors, variables)
     else:
         found = _tensorflow_gradients(function, tensors, variables, jit)
     found = [np.asarray(gradient) for gradient in found]
     return found[: len(tensors)], found[len(tensors) :]
 
 
-def _jax_gradients(function, tensors, variables, jit):
+def _jax_gradients(function, tensors, variables):
     import jax
 
     def scalar(tensors, values):
@@ -45,8 +55,7 @@ def _jax_gradients(function, tensors, variables, jit):
         with keras.StatelessScope(state_mapping=mapping):
             return function(*tensors)
 
-    gradient = jax.grad(scalar, argnums=(0, 1))
-    gradient = jax.jit(gradient) if jit else gradient
+    gradient = jax.jit(jax.grad(scalar, argnums=(0, 1)))
     by_tensor, by_variable = gradient(tensors, [v.value for v in variables])
     return [*by_tensor, *by_variable]
 

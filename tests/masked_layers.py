@@ -1,7 +1,7 @@
 """Every layer that takes masks, behind one way to make and to call it."""
 
 import dataclasses
-from functools import lru_cache
+from functools import cache
 
 import keras
 import numpy as np
@@ -98,7 +98,7 @@ def with_mask(sequence, mask):
     return WithMask(dtype=dtype)([sequence, ops.convert_to_tensor(mask)])
 
 
-@lru_cache(maxsize=None)
+@cache
 def layer_of(
     kind, normalize_first=True, dropout=0.0, use_bias=True, dtype="float32"
 ):

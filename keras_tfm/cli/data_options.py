@@ -79,6 +79,15 @@ TargetLanguageOption = Annotated[
         show_default=False,
     ),
 ]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="Split of --tfds or --translate-folder.",
+        rich_help_panel=_PANEL,
+        show_default="train; test to evaluate",
+    ),
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Annotated
 
 import typer
@@ -13,18 +12,14 @@ from keras_tfm.cli.console import say
 from keras_tfm.cli.data_options import DataSource
 from keras_tfm.cli.data_options import SourceLanguageOption
 from keras_tfm.cli.data_options import SourceOption
+from keras_tfm.cli.data_options import SplitOption
 from keras_tfm.cli.data_options import TargetLanguageOption
 from keras_tfm.cli.data_options import TargetOption
 from keras_tfm.cli.data_options import TfdsOption
 from keras_tfm.cli.data_options import TranslateFolderOption
 from keras_tfm.cli.data_options import TsvOption
 from keras_tfm.cli.tensorflow_setup import start_tensorflow
-from keras_tfm.cli.translate import first_too_long
-
-if TYPE_CHECKING:
-    from keras_tfm.data.sentence_pairs import SentencePairs
-    from keras_tfm.tasks.scores import Score
-    from keras_tfm.tasks.translation import Translator
+from keras_tfm.cli.translate import check_pairs
 
 
 class MetricName(StrEnum):
@@ -44,22 +39,34 @@ class BleuTokenizer(StrEnum):
     none = "none"
 
 
+_PANEL = "Scores"
+
 MetricOption = Annotated[
-    MetricName,
+    MetricName | None,
     typer.Option(
-        "--metric", help="bleu: BLEU and chrF. exact: share of equal texts."
+        "--metric",
+        help="bleu: BLEU and chrF. exact: share of equal texts.",
+        rich_help_panel=_PANEL,
+        show_default="bleu",
     ),
 ]
 TokenizeOption = Annotated[
-    BleuTokenizer,
+    BleuTokenizer | None,
     typer.Option(
         "--tokenize",
         help="How BLEU cuts text into words: zh for Chinese, none for text "
         "that is cut already.",
+        rich_help_panel=_PANEL,
+        show_default="13a",
     ),
 ]
 LowercaseOption = Annotated[
-    bool, typer.Option("--lowercase", help="Whether case counts for nothing.")
+    bool,
+    typer.Option(
+        "--lowercase",
+        help="Whether case counts for nothing in BLEU.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 
 
@@ -79,12 +86,9 @@ def evaluate(  # noqa: PLR0913 (each is an option)
     translate_folder: TranslateFolderOption = None,
     source_language: SourceLanguageOption = None,
     target_language: TargetLanguageOption = None,
-    split: Annotated[
-        str,
-        typer.Option("--split", help="Split of --tfds or --translate-folder."),
-    ] = "test",
-    metric: MetricOption = MetricName.bleu,
-    tokenize: TokenizeOption = BleuTokenizer.words,
+    split: SplitOption = "test",
+    metric: MetricOption = None,
+    tokenize: TokenizeOption = None,
     lowercase: LowercaseOption = False,
 ) -> None:
     """Translate the sources, and score them against the targets."""
@@ -106,25 +110,8 @@ def evaluate(  # noqa: PLR0913 (each is an option)
     translator = Translator.load(folder)
     pairs = data.read()
     say(f"{len(pairs):,} pairs of {pairs.name}")
-    for score in checked_scores(
-        translator, pairs, metric.value, tokenize.value, lowercase
+    check_pairs(translator, pairs)
+    for score in translator.evaluate(
+        pairs, metric or MetricName.bleu, tokenize, lowercase
     ):
         say(str(score))
-
-
-def checked_scores(
-    translator: Translator,
-    pairs: SentencePairs,
-    metric: str,
-    tokenize: str,
-    lowercase: bool = False,
-) -> list[Score]:
-    """Score a translator; a text that is too long is named by its place.
-
-    Raises:
-        ValueError: If a source is longer than the model was made for.
-    """
-    place, problem = first_too_long(translator, list(pairs.sources))
-    if problem:
-        raise ValueError(f"{pairs.name}, source {place + 1}: {problem}")
-    return translator.evaluate(pairs, metric, tokenize, lowercase)

@@ -124,16 +124,16 @@ def write_saved_model(
     output.parent.mkdir(parents=True, exist_ok=True)
     new = output.with_name(f".new.{output.name}")
     old = output.with_name(f".old.{output.name}")
-    for folder in (new, old):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(new, ignore_errors=True)
     try:
         translator.export(new, jit_compile)
         if output.exists():
+            shutil.rmtree(old, ignore_errors=True)
             output.rename(old)
         new.rename(output)
+        shutil.rmtree(old, ignore_errors=True)
     finally:
-        for folder in (new, old):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def _needed_import(translator: Translator) -> str:

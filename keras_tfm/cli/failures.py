@@ -33,10 +33,10 @@ def is_expected(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """Say what is wrong in one line.
+    r"""Say what is wrong in one line.
 
     Example:
-        >>> one_line(ValueError("first\\n   second"))
+        >>> one_line(ValueError("first\n   second"))
         'first second'
         >>> one_line(PermissionError(13, "Permission denied", "model.keras"))
         'model.keras: Permission denied'
@@ -51,10 +51,10 @@ def one_line(error: BaseException) -> str:
 
 
 def _raised_in_package(trace: TracebackType | None) -> bool:
-    if trace is None:
-        return False
-    frame = None
-    for frame, _ in traceback.walk_tb(trace):
+    innermost = None
+    for innermost, _ in traceback.walk_tb(trace):  # noqa: B007
         pass
-    name = str(frame.f_globals.get("__name__", "")) if frame else ""
+    if innermost is None:
+        return False
+    name = str(innermost.f_globals.get("__name__", ""))
     return name.partition(".")[0] == "keras_tfm"

@@ -21,7 +21,7 @@ class ByteStream(Protocol):
 def line_chunks(
     stream: ByteStream, name: str, most: int = 1024
 ) -> Iterator[list[str]]:
-    """Yield the lines of a stream in chunks, without waiting for a full one.
+    r"""Yield the lines of a stream in chunks, without waiting for a full one.
 
     A line that was typed comes at once; of a large file many come together.
 
@@ -38,7 +38,7 @@ def line_chunks(
 
     Example:
         >>> import io
-        >>> list(line_chunks(io.BytesIO(b"one\\ntwo\\n\\nfour"), "text", 3))
+        >>> list(line_chunks(io.BytesIO(b"one\ntwo\n\nfour"), "text", 3))
         [['one', 'two', ''], ['four']]
     """
     number = 0

@@ -18,10 +18,19 @@ from keras_tfm.cli.console import note
 from keras_tfm.cli.tensorflow_setup import start_tensorflow
 
 if TYPE_CHECKING:
+    from keras_tfm.data.sentence_pairs import SentencePairs
     from keras_tfm.tasks.translation import Translator
 
 
 def translate(
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--folder",
+            help="Folder of a trained translator.",
+            show_default=False,
+        ),
+    ],
     texts: Annotated[
         list[str] | None,
         typer.Argument(
@@ -31,14 +40,6 @@ def translate(
             show_default=False,
         ),
     ] = None,
-    folder: Annotated[
-        Path,
-        typer.Option(
-            "--folder",
-            help="Folder of a trained translator.",
-            show_default=False,
-        ),
-    ] = ...,
     input_file: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +140,13 @@ def first_too_long(
                 f"model was made for at most {limit}; shorten or split it."
             )
     return len(texts), None
+
+
+def check_pairs(translator: Translator, pairs: SentencePairs) -> None:
+    """Raise `ValueError` if a source is longer than a model was made for."""
+    place, problem = first_too_long(translator, list(pairs.sources))
+    if problem:
+        raise ValueError(f"{pairs.name}, pair {place + 1}: {problem}")
 
 
 @contextlib.contextmanager

@@ -56,6 +56,8 @@ class BucketedBatches:
         shapes: List of (rows, source length, target length).
         steps_per_epoch: Integer. Batches of an epoch, the same in each.
         padding_share: Float. Share of padding among all positions.
+        tokens_per_step: Float. Real tokens of a batch, both sides together,
+            on average.
         num_pairs: Integer. Pairs in the batches.
         num_dropped: Integer. Pairs left out because they are too long.
 
@@ -164,6 +166,7 @@ class BucketedBatches:
             for rows, source, target in (self.shapes[i] for i, _ in order)
         )
         self.padding_share = 1 - real / positions
+        self.tokens_per_step = real / self.steps_per_epoch
 
     def dataset(
         self,

@@ -39,9 +39,17 @@ def attention_weights(query, key, mask=None, position_bias=None):
     if position_bias is not None:
         scores = scores + ops.cast(position_bias, "float32")
     if mask is None:
-        return ops.softmax(scores, axis=-1)
-    weights = ops.softmax(ops.where(mask, scores, LOWEST_SCORE), axis=-1)
+        return _softmax(scores)
+    weights = _softmax(ops.where(mask, scores, LOWEST_SCORE))
     return ops.where(mask, weights, 0.0)
+
+
+def _softmax(scores):
+    # Of one key, as at the first step of a decoder, the softmax is 1. Keras
+    # takes that for a mistake and warns.
+    if scores.shape[-1] == 1:
+        return ops.ones_like(scores)
+    return ops.softmax(scores, axis=-1)
 
 
 def dot_product_attention(

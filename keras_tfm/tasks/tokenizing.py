@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -110,3 +111,30 @@ def check_lengths(rows: Sequence[np.ndarray], limit: int) -> None:
                 f"and the model was made for at most {limit}. Shorten or split "
                 "it."
             )
+
+
+def check_vocabularies(
+    model_arguments: dict[str, Any], source: Tokenizer, target: Tokenizer
+) -> None:
+    """Raise `ValueError` unless a model fits the tokenizers of both sides.
+
+    Args:
+        model_arguments: What the model was made with.
+        source: Tokenizer of the sources.
+        target: Tokenizer of the targets.
+    """
+    for side, tokenizer in (("source", source), ("target", target)):
+        size = model_arguments[f"{side}_vocabulary_size"]
+        if tokenizer.vocabulary_size != size:
+            raise ValueError(
+                f"The {side} tokenizer has {tokenizer.vocabulary_size} ids, "
+                f"the model {size}. Make the model with "
+                f"{side}_vocabulary_size={tokenizer.vocabulary_size}."
+            )
+    if model_arguments["tie_embeddings"] == "all" and source is not target:
+        # Also where the sizes agree: the same id means something else.
+        raise ValueError(
+            '`tie_embeddings="all"` needs one vocabulary for source and '
+            "target. Received: two tokenizers. Train a joint one, or use "
+            '`tie_embeddings="decoder"`.'
+        )

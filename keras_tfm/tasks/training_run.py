@@ -16,6 +16,7 @@ from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.losses import SmoothedCrossEntropy
 from keras_tfm.training.metrics import Perplexity
 from keras_tfm.training.metrics import TokenAccuracy
+from keras_tfm.training.stopping import FailOnNaN
 from keras_tfm.training.stopping import StopAfterMinutes
 from keras_tfm.training.stopping import StopAfterSteps
 
@@ -59,9 +60,10 @@ def run_training(
     if resume:
         start_step = load_checkpoint(folder, model)["step"]
     # In this order: the checkpoint must know whether training stops.
-    chain: list[keras.callbacks.Callback] = [keras.callbacks.TerminateOnNaN()]
+    chain: list[keras.callbacks.Callback] = [FailOnNaN()]
     if steps is not None:
         if start_step >= steps:
+            _average_weights(model, settings)
             return {"steps": start_step}
         chain.append(StopAfterSteps(steps))
     if max_minutes is not None:
@@ -80,6 +82,12 @@ def run_training(
     ).history
     logs = {name: float(values[-1]) for name, values in history.items()}
     return {**logs, "steps": int(model.optimizer.iterations)}
+
+
+def _average_weights(model: keras.Model, settings: TrainingSettings) -> None:
+    # A checkpoint holds the weights themselves; `fit` would end with this.
+    if settings.ema_momentum:
+        model.optimizer.finalize_variable_values(model.trainable_variables)
 
 
 def _state_of(model: keras.Model) -> Callable[[], dict[str, Any]]:

@@ -28,6 +28,7 @@ from keras_tfm.tasks.scores import chrf
 from keras_tfm.tasks.scores import exact_match
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.tokenizing import check_lengths
+from keras_tfm.tasks.tokenizing import check_vocabularies
 from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.tasks.tokenizing import train_tokenizers
 from keras_tfm.tasks.training_run import run_training
@@ -53,7 +54,8 @@ class Translator:
             padded to. Defaults to `(1, 8, 64)`.
 
     Raises:
-        ValueError: If the tokenizers and the model disagree on a vocabulary.
+        ValueError: If the tokenizers and the model disagree on a vocabulary, or
+            the model shares one table among two vocabularies.
     """
 
     def __init__(
@@ -65,17 +67,7 @@ class Translator:
         source_lengths: Sequence[int] = (16, 32, 64, 128),
         batch_sizes: Sequence[int] = (1, 8, 64),
     ) -> None:
-        for side, tokenizer in (
-            ("source", source_tokenizer),
-            ("target", target_tokenizer),
-        ):
-            size = model.arguments[f"{side}_vocabulary_size"]
-            if tokenizer.vocabulary_size != size:
-                raise ValueError(
-                    f"The {side} tokenizer has {tokenizer.vocabulary_size} "
-                    f"ids, the model {size}. Make the model with "
-                    f"{side}_vocabulary_size={tokenizer.vocabulary_size}."
-                )
+        check_vocabularies(model.arguments, source_tokenizer, target_tokenizer)
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer

@@ -72,7 +72,9 @@ def load_checkpoint(folder, model):
             "without resuming."
         )
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here: NumPy leaves the file of a broken archive open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
             arrays = {key: archive[key] for key in archive.files}
         state = json.loads(str(arrays.pop("state")))
     except Exception as error:  # Whatever a broken archive makes NumPy raise.

@@ -1,5 +1,6 @@
-"""Stop a training by its number of updates or by the clock."""
+"""Stop a training by its number of updates, by the clock, or when it fails."""
 
+import math
 import time
 
 import keras
@@ -53,3 +54,24 @@ class StopAfterMinutes(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if time.monotonic() - self._began >= 60 * self.minutes:
             self.model.stop_training = True
+
+
+class FailOnNaN(keras.callbacks.Callback):
+    """Raise an error once the loss is no number.
+
+    Unlike `keras.callbacks.TerminateOnNaN`, which ends a training as if it were
+    done: callbacks that come later would then save its weights.
+
+    Raises:
+        FloatingPointError: If the loss is NaN or infinite.
+    """
+
+    def on_train_batch_end(self, batch, logs=None):
+        loss = float((logs or {}).get("loss", 0.0))
+        if not math.isfinite(loss):
+            step = int(self.model.optimizer.iterations)
+            raise FloatingPointError(
+                f"The loss is {loss} after update {step}. The checkpoint before "
+                "is kept. Train anew with a lower learning rate, or a longer "
+                "warm-up."
+            )

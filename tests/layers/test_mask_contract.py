@@ -1,4 +1,4 @@
-"""The mask contract, for every layer that takes masks and every way to pass them."""
+"""The mask contract, for every layer that takes masks, however they come."""
 
 import dataclasses
 
@@ -44,8 +44,8 @@ from keras_tfm.layers import TokenEmbedding
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_norm = pytest.mark.parametrize("pre_norm", [True, False])
-few = settings(max_examples=12)
-very_few = settings(max_examples=5)
+few = settings(max_examples=7)
+very_few = settings(max_examples=3)
 
 GARBAGE = [np.nan, np.inf, -np.inf, 1e9]
 RIGHT_PADDED = np.array([[True] * 3 + [False] * 2, [True] * 5])
@@ -56,22 +56,15 @@ CONTEXT_RIGHT_PADDED = np.array([[True] * 7, [True] * 2 + [False] * 5])
 def any_masks(draw, causal=None):
     """Draw which masks are there and, from a seed, what they hold."""
     rng = np.random.default_rng(draw(st.integers(0, 999)))
+    mostly = st.sampled_from([True, True, True, False])
 
     def padding(length):
-        if not draw(st.booleans()):
-            return None
-        return rng.random((B, length)) < 0.7
+        return rng.random((B, length)) < 0.7 if draw(mostly) else None
 
     def attention(keys):
-        rank = draw(st.sampled_from([None, 2, 3, 4]))
-        if rank is None:
-            return None
-        return (
-            rng.random(
-                (B, H, T, keys)[4 - rank :] if rank != 3 else (B, T, keys)
-            )
-            < 0.7
-        )
+        shapes = [(T, keys), (B, T, keys), (B, H, T, keys), None]
+        shape = draw(st.sampled_from(shapes))
+        return None if shape is None else rng.random(shape) < 0.7
 
     return Masks(
         padding=padding(T),
@@ -100,31 +93,35 @@ def called(kind, mode, x, context, masks):
 
 @each_kind
 @few
-@given(any_masks(causal=True), modes, st.integers(1, T - 1), st.data())
-def test_the_future_cannot_change_the_past(kind, masks, mode, split, data):
+@given(any_masks(causal=True), modes, st.integers(1, T - 1))
+def test_the_future_cannot_change_the_past(kind, masks, mode, split):
     x, context = sequences()
     before = called(kind, mode, x, context, masks)
     if kind == "MultiHeadAttention":
         # The last query is aligned with the last key.
-        context = context.copy()
-        context[:, S - T + split :] += 10.0
+        context = changed_from(context, S - T + split)
     else:
-        x = x.copy()
-        x[:, split:] += 10.0
+        x = changed_from(x, split)
     after = called(kind, mode, x, context, masks)
     np.testing.assert_array_equal(after[:, :split], before[:, :split])
+
+
+def changed_from(sequence, position):
+    """Change a sequence from a position on, in a way no norm takes back."""
+    sequence = sequence.copy()
+    later = sequence[:, position:]
+    sequence[:, position:] = 3.0 * later[..., ::-1] + later**2
+    return sequence
 
 
 @each_kind
 def test_without_a_causal_mask_the_future_does_change_the_past(kind):
     x, context = sequences()
-    changed, changed_context = x.copy(), context.copy()
-    changed[:, -1] += 10.0
-    changed_context[:, -1] += 10.0
     layer = layer_of(kind)
     before, _ = run(layer, x, context, Masks())
-    after, _ = run(layer, changed, changed_context, Masks())
-    assert np.abs(after - before)[:, :-1].min(axis=-1).max() > 0
+    x, context = changed_from(x, T - 1), changed_from(context, S - 1)
+    after, _ = run(layer, x, context, Masks())
+    assert np.abs(after - before)[:, :-1].max(axis=-1).min() > 1e-3
 
 
 @each_kind
@@ -541,10 +538,8 @@ def test_the_source_mask_covers_the_source_and_nothing_else(kind):
     layer = layer_of(kind)
     masks = Masks(context_padding=CONTEXT_RIGHT_PADDED)
     before, _ = run(layer, x, context, masks)
-    changed = context.copy()
-    changed[0, -1] += 10.0
-    after, _ = run(layer, x, changed, masks)
-    assert (np.abs(after[0] - before[0]).max(-1) > 0).all()
+    after, _ = run(layer, x, changed_from(context, S - 1), masks)
+    assert (np.abs(after[0] - before[0]).max(-1) > 1e-4).all()
     np.testing.assert_array_equal(after[1], before[1])
 
 

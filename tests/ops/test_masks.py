@@ -43,7 +43,12 @@ def test_padding_may_have_any_id():
 
 
 def test_the_first_query_of_a_causal_mask_sees_only_itself():
-    assert array(masks.causal_mask(4))[0].tolist() == [True, False, False, False]
+    assert array(masks.causal_mask(4))[0].tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @few
@@ -133,7 +138,9 @@ def test_combined_masks_allow_what_all_of_them_allow():
     found = array(masks.combine_masks(parts[0], None, parts[1], parts[2]))
     for b, h, t, s in np.ndindex(3, 2, 5, 7):
         assert found[b, h, t, s] == (
-            parts[0][b, 0, 0, s] and parts[1][0, 0, t, s] and parts[2][b, h, t, s]
+            parts[0][b, 0, 0, s]
+            and parts[1][0, 0, t, s]
+            and parts[2][b, h, t, s]
         )
 
 

@@ -142,7 +142,10 @@ def test_frequencies_fall_from_one_to_the_longest_wavelength():
         ((0,), "`hidden_dim` must be a whole number of at least 1"),
         ((4, "concatenate"), "`layout` must be one of .* mean 'concat'"),
         ((4, "concat", "papers"), "`denominator` must be one .* mean 'paper'"),
-        ((4, "concat", "paper", 0.0), "`max_wavelength` must be a number above"),
+        (
+            (4, "concat", "paper", 0.0),
+            "`max_wavelength` must be a number above",
+        ),
     ],
 )
 def test_arguments_out_of_range_are_named(arguments, message):

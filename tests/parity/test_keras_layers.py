@@ -91,7 +91,10 @@ def test_attention_is_that_of_keras(padded, paired):
         )
 
     def call_theirs(query, value):
-        return theirs(query, value, attention_mask=both)
+        # With scores: on JAX its other path takes no `value_dim`.
+        return theirs(
+            query, value, attention_mask=both, return_attention_scores=True
+        )[0]
 
     np.testing.assert_allclose(
         call_ours(*tensors), call_theirs(*tensors), atol=1e-5
@@ -134,14 +137,10 @@ WIDTH = H * D
 
 
 def copied_block(ours, theirs, cross):
-    self_attention(
-        ours.self_attention.sublayer, theirs._self_attention_layer
-    )
+    self_attention(ours.self_attention.sublayer, theirs._self_attention_layer)
     norms = [(ours.self_attention, theirs._self_attention_layer_norm)]
     if cross:
-        attention(
-            ours.cross_attention.sublayer, theirs._cross_attention_layer
-        )
+        attention(ours.cross_attention.sublayer, theirs._cross_attention_layer)
         norms.append((ours.cross_attention, theirs._cross_attention_layer_norm))
     norms.append((ours.feed_forward, theirs._feedforward_layer_norm))
     for residual, norm in norms:

@@ -131,9 +131,9 @@ def test_cross_attention_is_that_of_torch(mask):
                 None if pairs is None else from_torch_mask(pairs.numpy())
             ),
         ),
-        lambda q, v: module(
-            q, v, v, key_padding_mask=padding, attn_mask=pairs
-        )[0],
+        lambda q, v: module(q, v, v, key_padding_mask=padding, attn_mask=pairs)[
+            0
+        ],
         layer,
         torch_weights.attention(layer, module),
         [random(B, T, E), random(B, S, E, seed=1)],

@@ -54,7 +54,9 @@ def norm(layer, module):
 def self_attention(layer, module):
     """Link a `MultiHeadSelfAttention` to a `torch.nn.MultiheadAttention`."""
     return [
-        *dense(layer.query_key_value, module.in_proj_weight, module.in_proj_bias),
+        *dense(
+            layer.query_key_value, module.in_proj_weight, module.in_proj_bias
+        ),
         *dense(
             layer.attention_output, module.out_proj.weight, module.out_proj.bias
         ),

@@ -64,7 +64,8 @@ class Stack(keras.layers.Layer):
                 )
                 for index in range(check_positive_int("num_layers", num_layers))
             ]
-        self.blocks = list(blocks)
+        # A tuple: `tf.train.Checkpoint` does not look into lists of Keras.
+        self.blocks = tuple(blocks)
         self.supports_masking = True
 
     def build_blocks(self, inputs_shape, *context_shape):

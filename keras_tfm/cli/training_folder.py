@@ -1,0 +1,119 @@
+"""The folder of a training: what it began with, and what may be replaced."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+from keras_tfm.cli.data_options import DataSource
+
+if TYPE_CHECKING:
+    from keras_tfm.data.sentence_pairs import SentencePairs
+
+TRAINING_FILE = "training.json"
+CHECKPOINT_FILE = "checkpoint.npz"
+# All that a training writes.
+_FILES = (TRAINING_FILE, "translator.json", "model.keras", CHECKPOINT_FILE)
+_FOLDERS = ("source_tokenizer", "target_tokenizer")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingPlan:
+    """What a training began with, so that it can be resumed.
+
+    Attributes:
+        data: Where the training pairs come from.
+        validation: Where the validation pairs come from, if there are any.
+        settings: The arguments of `TrainingSettings`.
+        ends: `steps`, `max_minutes` and `checkpoint_minutes`.
+        scoring: `metric`, `tokenize` and `lowercase` of the validation.
+        fingerprint: String that changes with the training pairs.
+    """
+
+    data: DataSource
+    validation: DataSource
+    settings: dict[str, Any]
+    ends: dict[str, Any]
+    scoring: dict[str, Any]
+    fingerprint: str = ""
+
+    def save(self, folder: Path) -> None:
+        """Write the plan; it is there entirely or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".new.{TRAINING_FILE}"
+        content = json.dumps(dataclasses.asdict(self), indent=2)
+        temporary.write_text(content, encoding="utf-8")
+        temporary.replace(folder / TRAINING_FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> TrainingPlan:
+        """Read the plan of a folder.
+
+        Raises:
+            ValueError: If no training has begun in the folder.
+        """
+        path = folder / TRAINING_FILE
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return cls(
+                **{
+                    **content,
+                    "data": DataSource(**content["data"]),
+                    "validation": DataSource(**content["validation"]),
+                }
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"There is no training to resume in {folder}: {TRAINING_FILE} "
+                "is missing or unreadable. Give the --folder of a training, or "
+                "begin one without --resume."
+            ) from error
+
+
+def fingerprint(pairs: SentencePairs) -> str:
+    """Return a string that changes with any text or its place.
+
+    Example:
+        >>> from keras_tfm.data.sentence_pairs import SentencePairs
+        >>> one = fingerprint(SentencePairs(["a"], ["b"]))
+        >>> len(one), one == fingerprint(SentencePairs(["a"], ["c"]))
+        (64, False)
+    """
+    digest = hashlib.sha256()
+    for source, target in pairs:
+        for text in (source, target):
+            content = text.encode("utf-8", "surrogatepass")
+            digest.update(len(content).to_bytes(8, "big"))
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def check_new(folder: Path, overwrite: bool) -> None:
+    """Raise `ValueError` if a new training would destroy something.
+
+    Args:
+        folder: Path of the training's folder.
+        overwrite: Boolean. Whether an older training may be replaced.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; give a folder.")
+    found = [name for name in (*_FILES, *_FOLDERS) if (folder / name).exists()]
+    if found and not overwrite:
+        raise ValueError(
+            f"{folder} holds a training or a model already ({found[0]}). Go "
+            "on with --resume, replace it with --overwrite, or give another "
+            "--folder."
+        )
+
+
+def remove_training(folder: Path) -> None:
+    """Remove what an older training wrote to a folder, and nothing else."""
+    for name in _FILES:
+        (folder / name).unlink(missing_ok=True)
+    for name in _FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
