@@ -7,7 +7,13 @@ from types import TracebackType
 
 # What wrong input or a full disk leads to. Only if our own code raised it: a
 # ValueError from inside Keras is a bug, and its trace is needed.
-_RAISED_BY_US = (ValueError, TypeError, RuntimeError, ImportError)
+_RAISED_BY_US = (
+    ValueError,
+    TypeError,
+    RuntimeError,
+    ImportError,
+    FloatingPointError,
+)
 _EXPECTED_ANYWHERE = (OSError, MemoryError)
 
 

@@ -97,11 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except (KeyboardInterrupt, typer.Abort):
-        status = EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:
         return _report(error)
-    if status == EXIT_INTERRUPTED:
-        note("interrupted.")
     return status or 0
 
 

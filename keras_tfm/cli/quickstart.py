@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # All that is tuned stands here.
 SEED = 0
-NUM_STEPS = 3000
+NUM_STEPS = 2000
 NUM_PAIRS = 200_000
 NUM_TEST_PAIRS = 4200
 MODEL: dict[str, Any] = {

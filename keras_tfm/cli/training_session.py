@@ -21,7 +21,9 @@ from keras_tfm.cli.training_folder import remove_training
 from keras_tfm.cli.translate import check_pairs
 
 if TYPE_CHECKING:
+    from keras_tfm.data.batching import BucketedBatches
     from keras_tfm.data.sentence_pairs import SentencePairs
+    from keras_tfm.tasks.settings import TrainingSettings
     from keras_tfm.tasks.translation import Translator
 
 _CHECKPOINT_MINUTES = 2.0
@@ -55,12 +57,13 @@ def begin_training(
         source_lengths=source_lengths(longest),
         **arguments,
     )
+    session = _Session.of(plan, translator, pairs, validation, device)
+    # From here on all is known to be right: an older training may go.
     remove_training(folder)
     save_translator(translator, folder, weights=False)
     # Last: where it is, a training can be resumed.
-    plan = dataclasses.replace(plan, fingerprint=fingerprint(pairs))
-    plan.save(folder)
-    _run(translator, plan, folder, pairs, validation, device)
+    dataclasses.replace(plan, fingerprint=fingerprint(pairs)).save(folder)
+    session.run(folder)
 
 
 def resume_training(plan: TrainingPlan, folder: Path) -> None:
@@ -83,10 +86,13 @@ def resume_training(plan: TrainingPlan, folder: Path) -> None:
             "Bring them back, or begin anew with --overwrite."
         )
     translator = Translator.load(folder, weights=False)
+    session = _Session.of(
+        plan, translator, pairs, _read_validation(plan), device
+    )
     if not (folder / CHECKPOINT_FILE).is_file():
         note("there was no checkpoint yet: the training starts at step 0.")
     plan.save(folder)
-    _run(translator, plan, folder, pairs, _read_validation(plan), device)
+    session.run(folder)
 
 
 def source_lengths(longest: int) -> tuple[int, ...]:
@@ -104,61 +110,98 @@ def source_lengths(longest: int) -> tuple[int, ...]:
     return (*lengths, longest)
 
 
-def _run(
-    translator: Translator,
-    plan: TrainingPlan,
-    folder: Path,
-    pairs: SentencePairs,
-    validation: SentencePairs | None,
-    device: str,
-) -> None:
-    from keras_tfm.cli.interruption import StopOnSignal
-    from keras_tfm.cli.progress import TrainingProgress
-    from keras_tfm.tasks.settings import TrainingSettings
+@dataclasses.dataclass(frozen=True)
+class _Session:
+    """All that a session needs, read and checked."""
 
-    if validation is not None:
-        check_pairs(translator, validation)
-    settings = TrainingSettings(**plan.settings)
-    steps, max_minutes = plan.ends["steps"], plan.ends["max_minutes"]
-    batches = translator.batches(pairs, settings)
-    print_summary(
-        translator,
-        batches,
-        settings,
-        data=pairs.name,
-        end=ending(steps, max_minutes),
-        device=device,
-    )
-    progress = TrainingProgress(
-        steps, max_minutes, batches.tokens_per_step, len(batches.shapes)
-    )
-    with StopOnSignal() as stop:
-        try:
-            result = translator.fit(
-                batches,
-                settings,
-                steps=steps,
-                max_minutes=max_minutes,
-                folder=folder,
-                resume=(folder / CHECKPOINT_FILE).is_file(),
-                checkpoint_minutes=plan.ends["checkpoint_minutes"]
-                or _CHECKPOINT_MINUTES,
-                callbacks=[stop, progress],
-            )
-        finally:
-            progress.close()
-    if stop.received is not None:
-        note(
-            f"stopped after step {result['steps']:,}. Go on with: "
-            f"keras-tfm train --resume --folder {folder}"
+    plan: TrainingPlan
+    translator: Translator
+    settings: TrainingSettings
+    batches: BucketedBatches
+    validation: SentencePairs | None
+    data: str
+    device: str
+
+    @classmethod
+    def of(
+        cls,
+        plan: TrainingPlan,
+        translator: Translator,
+        pairs: SentencePairs,
+        validation: SentencePairs | None,
+        device: str,
+    ) -> _Session:
+        from keras_tfm.tasks.settings import TrainingSettings
+
+        settings = TrainingSettings(**plan.settings)
+        if validation is not None:
+            check_pairs(translator, validation)
+        return cls(
+            plan=plan,
+            translator=translator,
+            settings=settings,
+            batches=translator.batches(pairs, settings),
+            validation=validation,
+            data=pairs.name,
+            device=device,
         )
-        raise typer.Exit(stop.exit_code)
-    translator.save(folder)
-    say(f"Saved the translator after step {result['steps']:,} to {folder}.")
-    if validation is not None:
-        for score in translator.evaluate(validation, **plan.scoring):
-            say(f"validation {score}")
-    say(f'Use it: keras-tfm translate --folder {folder} "..."')
+
+    def run(self, folder: Path) -> None:
+        """Train, save and score; a signal ends it with a checkpoint."""
+        print_summary(
+            self.translator,
+            self.batches,
+            self.settings,
+            data=self.data,
+            end=ending(self.plan.ends["steps"], self.plan.ends["max_minutes"]),
+            device=self.device,
+        )
+        step = self._fit(folder)
+        self.translator.save(folder)
+        say(f"Saved the translator after step {step:,} to {folder}.")
+        if self.validation is not None:
+            for score in self.translator.evaluate(
+                self.validation, **self.plan.scoring
+            ):
+                say(f"validation {score}")
+        say(f'Use it: keras-tfm translate --folder {folder} "..."')
+
+    def _fit(self, folder: Path) -> int:
+        from keras_tfm.cli.interruption import StopOnSignal
+        from keras_tfm.cli.progress import TrainingProgress
+
+        ends = self.plan.ends
+        progress = TrainingProgress(
+            ends["steps"],
+            ends["max_minutes"],
+            self.batches.tokens_per_step,
+            len(self.batches.shapes),
+        )
+        with StopOnSignal() as stop:
+            try:
+                result = self.translator.fit(
+                    self.batches,
+                    self.settings,
+                    steps=ends["steps"],
+                    max_minutes=ends["max_minutes"],
+                    folder=folder,
+                    resume=(folder / CHECKPOINT_FILE).is_file(),
+                    checkpoint_minutes=ends["checkpoint_minutes"]
+                    or _CHECKPOINT_MINUTES,
+                    callbacks=[stop, progress],
+                )
+            finally:
+                progress.close()
+        step = int(result["steps"])
+        if stop.received is not None:
+            note(
+                f"stopped after step {step:,}. Go on with: "
+                f"keras-tfm train --resume --folder {folder}"
+            )
+            raise typer.Exit(stop.exit_code)
+        if "loss" not in result:
+            note(f"step {step:,} was reached before: nothing to train.")
+        return step
 
 
 def _read_validation(plan: TrainingPlan) -> SentencePairs | None:

@@ -73,7 +73,7 @@ def load_parts(folder: Path, weights: bool = True) -> dict[str, Any]:
             f"{MODEL_FILE}. Finish it with `keras-tfm train --resume`."
         )
     else:
-        model = keras.saving.load_model(folder / MODEL_FILE, compile=False)
+        model = _load_model(folder / MODEL_FILE)
     source = target = load_tokenizer(folder / "source_tokenizer")
     if not config["joint"]:
         target = load_tokenizer(folder / "target_tokenizer")
@@ -85,6 +85,16 @@ def load_parts(folder: Path, weights: bool = True) -> dict[str, Any]:
         "source_lengths": config["source_lengths"],
         "batch_sizes": config["batch_sizes"],
     }
+
+
+def _load_model(path: Path) -> keras.Model:
+    try:
+        return keras.saving.load_model(path, compile=False)
+    except Exception as error:  # Whatever a broken archive makes Keras raise.
+        raise ValueError(
+            f"{path} is not a model of this version, or is damaged: {error} "
+            "Train or save the model again."
+        ) from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from keras_tfm.training.metrics import TokenAccuracy
 from keras_tfm.training.schedules import InverseSquareRoot
 from keras_tfm.training.schedules import PaperSchedule
 from keras_tfm.training.schedules import Tensor2TensorSchedule
+from keras_tfm.training.stopping import FailOnNaN
 from keras_tfm.training.stopping import StopAfterMinutes
 from keras_tfm.training.stopping import StopAfterSteps
 
 __all__ = [
+    "FailOnNaN",
     "InverseSquareRoot",
     "PaperSchedule",
     "Perplexity",

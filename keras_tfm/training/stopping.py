@@ -71,7 +71,7 @@ class FailOnNaN(keras.callbacks.Callback):
         if not math.isfinite(loss):
             step = int(self.model.optimizer.iterations)
             raise FloatingPointError(
-                f"The loss is {loss} after update {step}. The checkpoint before "
-                "is kept. Train anew with a lower learning rate, or a longer "
-                "warm-up."
+                f"The loss is {loss} after update {step}. The checkpoint "
+                "before is kept. Train anew with a lower learning rate, or a "
+                "longer warm-up."
             )

@@ -61,8 +61,14 @@ def test_big_has_176_million_parameters_and_1024_for_each_token():
     assert f"{body_of('transformer_big') / 1e6:.2f}" == "176.29"
 
 
-def test_the_multi30k_model_has_the_size_of_its_paper():
-    model = Transformer.from_preset("transformer_tiny_multi30k", 9712)
+@pytest.fixture(scope="module")
+def multi30k():
+    """Build the model of Wu et al. once."""
+    return Transformer.from_preset("transformer_tiny_multi30k", 9712)
+
+
+def test_the_multi30k_model_has_the_size_of_its_paper(multi30k):
+    model = multi30k
     assert model.count_params() == 2_568_192
     table = model.source_embedding.embeddings
     assert model.count_params() - int(np.prod(table.shape)) == 1_325_056
@@ -107,8 +113,8 @@ def test_big_is_twice_as_wide_and_drops_more():
     assert (big["num_heads"], big["dropout"]) == (16, 0.3)
 
 
-def test_the_multi30k_model_is_post_norm_relu_with_biases():
-    model = Transformer.from_preset("transformer_tiny_multi30k", 7)
+def test_the_multi30k_model_is_post_norm_relu_with_biases(multi30k):
+    model = multi30k
     assert len(model.encoder.blocks) == len(model.decoder.blocks) == 4
     block = model.decoder.blocks[0]
     assert (block.num_heads, block.intermediate_dim) == (4, 256)

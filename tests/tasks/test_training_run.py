@@ -54,8 +54,8 @@ def test_steps_and_callbacks_are_counted_over_epochs():
 def test_a_loss_that_is_not_a_number_stops_the_training():
     model = make_model()
     model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
-    logs = run_training(model, make_batches(), TrainingSettings(), steps=50)
-    assert logs["steps"] == 1
+    with pytest.raises(FloatingPointError, match="nan after update 1"):
+        run_training(model, make_batches(), TrainingSettings(), steps=50)
 
 
 def test_resuming_where_nothing_was_begun_is_an_error(tmp_path):
@@ -68,3 +68,39 @@ def test_resuming_where_nothing_was_begun_is_an_error(tmp_path):
             folder=tmp_path,
             resume=True,
         )
+
+
+def test_a_loss_that_is_not_a_number_does_not_lose_the_checkpoint(tmp_path):
+    model = make_model()
+    settings = TrainingSettings()
+    run_training(model, make_batches(), settings, steps=2, folder=tmp_path)
+    before = (tmp_path / "checkpoint.npz").read_bytes()
+
+    class Spoil(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            weight = self.model.weights[0]
+            weight.assign(np.full(weight.shape, np.nan))
+
+    with pytest.raises(FloatingPointError, match="lower learning rate"):
+        run_training(
+            model,
+            make_batches(),
+            settings,
+            steps=9,
+            folder=tmp_path,
+            resume=True,
+            callbacks=[Spoil()],
+        )
+    assert (tmp_path / "checkpoint.npz").read_bytes() == before
+
+
+def test_a_training_that_was_done_before_gets_its_averaged_weights(tmp_path):
+    settings = TrainingSettings(ema_momentum=0.9)
+    arguments = {"steps": 3, "folder": tmp_path}
+    model, again = make_model(), make_model()
+    run_training(model, make_batches(), settings, **arguments)
+    run_training(again, make_batches(), settings, **arguments, resume=True)
+    for weight, other in zip(
+        model.trainable_weights, again.trainable_weights, strict=True
+    ):
+        np.testing.assert_array_equal(weight, other)

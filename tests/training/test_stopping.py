@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_tfm.training.stopping import FailOnNaN
 from keras_tfm.training.stopping import StopAfterMinutes
 from keras_tfm.training.stopping import StopAfterSteps
 
@@ -50,3 +51,22 @@ def test_refuses_no_steps_and_no_time():
         StopAfterSteps(0)
     with pytest.raises(ValueError, match="Received: minutes=-1"):
         StopAfterMinutes(-1)
+
+
+def test_a_loss_that_is_a_number_is_no_failure():
+    assert fit(FailOnNaN(), epochs=2) == 10
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_loss_that_is_not_a_number_is_an_error_that_says_what_to_do(value):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", loss="mse")
+    with pytest.raises(FloatingPointError) as error:
+        model.fit(
+            np.full((2, 3), value),
+            np.ones((2, 1)),
+            callbacks=[FailOnNaN()],
+            verbose=0,
+        )
+    assert "after update 1" in str(error.value)
+    assert "lower learning rate" in str(error.value)

@@ -37,10 +37,8 @@ class ProjectedAttention(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.num_heads = check_positive_int("num_heads", num_heads)
-        self.key_dim = key_dim and check_positive_int("key_dim", key_dim)
-        self.value_dim = value_dim and check_positive_int(
-            "value_dim", value_dim
-        )
+        self.key_dim = _check_head_size("key_dim", key_dim)
+        self.value_dim = _check_head_size("value_dim", value_dim)
         self.dropout = check_share("dropout", dropout)
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -165,6 +163,10 @@ class ProjectedAttention(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
+
+
+def _check_head_size(name, size):
+    return None if size is None else check_positive_int(name, size)
 
 
 def _check_lengths(name, mask, expected):

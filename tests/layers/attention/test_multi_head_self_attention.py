@@ -31,7 +31,7 @@ def test_an_average_by_hand():
     layer = MultiHeadSelfAttention(1, use_bias=False)
     layer.build((1, 2, 1))
     # Queries 0, keys and values as the inputs, an output twice as large.
-    layer.set_weights([[[0.0, 1.0, 1.0]], [[2.0]]])
+    layer.set_weights([np.array([[0.0, 1.0, 1.0]]), np.array([[2.0]])])
     # All scores are 0, so each position averages 3 and 5.
     result = layer(np.array([[[3.0], [5.0]]]))
     np.testing.assert_allclose(result, [[[8.0], [8.0]]], rtol=1e-6)

@@ -54,8 +54,9 @@ def test_dropout_scales_what_it_leaves(cls, count):
     # Values of 1 make the output the sum of the weights that are left.
     layer = cls(1, key_dim=1, dropout=0.5, use_bias=False)
     layer.build(*[(1, 40, 1)] * count)
-    kernels = [[[0.0, 0.0, 1.0]]] if count == 1 else [[[0.0]], [[0.0]], [[1.0]]]
-    layer.set_weights([*kernels, [[1.0]]])
+    query_key_value = np.array([[0.0, 0.0, 1.0]])
+    kernels = np.split(query_key_value, 1 if count == 1 else 3, axis=1)
+    layer.set_weights([*kernels, np.ones((1, 1))])
     ones = np.ones((1, 40, 1), "float32")
     output, weights = layer(
         *[ones] * count, training=True, return_attention_scores=True

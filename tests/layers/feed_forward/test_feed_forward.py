@@ -40,7 +40,9 @@ def test_the_parameters_are_counted_by_the_formula():
 def test_dropout_falls_on_the_intermediate_values():
     layer = FeedForward(F, activation="linear", dropout=0.5)
     layer.build((1, 1, 1))
-    layer.set_weights([np.ones((1, F)), np.zeros(F), np.ones((F, 1)), [0.0]])
+    layer.set_weights(
+        [np.ones((1, F)), np.zeros(F), np.ones((F, 1)), np.zeros(1)]
+    )
     results = [float(layer(np.ones((1, 1, 1)), training=True)[0, 0, 0])]
     results += [
         float(value)
@@ -50,7 +52,7 @@ def test_dropout_falls_on_the_intermediate_values():
     ]
     # Each of the F values is 0 or doubled.
     assert {value % 2.0 for value in results} == {0.0}
-    assert 2 < len(set(results))
+    assert len(set(results)) > 2
     assert max(results) <= 2.0 * F
 
 
