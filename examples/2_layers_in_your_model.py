@@ -8,7 +8,7 @@ said about two things, and `not` turns it round.
 A bag of words cannot know which word belongs to which: the answer needs
 attention, and positions. The model is an ordinary functional Keras model.
 
-    python examples/2_layers_in_your_model.py            (a few minutes)
+    python examples/2_layers_in_your_model.py            (minutes)
     python examples/2_layers_in_your_model.py --smoke    (seconds)
 """
 
@@ -100,6 +100,8 @@ def main():
         metrics=["accuracy"],
         jit_compile=True,
     )
+    # Watch it learn in steps: half right is chance; three quarters is to know
+    # what both things are, and not which one is asked for; then it sees it all.
     model.fit(ids, labels, batch_size=128, epochs=1 if smoke else 15, verbose=2)
     _, accuracy = model.evaluate(
         test_ids, test_labels, batch_size=128, verbose=0

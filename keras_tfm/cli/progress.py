@@ -124,9 +124,9 @@ class TrainingProgress(keras.callbacks.Callback):
         return " · ".join(part for part in parts if part)
 
     def _take_means(
-        self, logs: dict[str, Any], fewest: int = _MEAN_STEPS
+        self, logs: dict[str, Any], fewest: int | None = None
     ) -> None:
-        if self._in_mean < fewest and self._means:
+        if self._in_mean < (fewest or _MEAN_STEPS) and self._means:
             return
         if "loss" in logs:
             self._means = f"loss {float(logs['loss']):.4f}"

@@ -107,7 +107,8 @@ def test_attention_is_that_of_keras(padded, paired):
         )
         for which, call in enumerate((call_ours, call_theirs))
     )
-    for mine, other in zip(sum(found, []), sum(expected, []), strict=True):
+    found, expected = ([*x, *y] for x, y in (found, expected))
+    for mine, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(
             mine, other.reshape(mine.shape), atol=1e-5 * (1 + abs(other).max())
         )

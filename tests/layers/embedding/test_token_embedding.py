@@ -121,8 +121,12 @@ def test_ids_that_are_no_integers_are_an_error(dtype):
 
 def test_a_float_input_of_a_model_is_an_error():
     # `keras.Input` makes floats where nobody says otherwise.
+    layer = TokenEmbedding(V, E)
+    layer.build()
     with pytest.raises(TypeError, match="takes integer token ids"):
-        compiled(TokenEmbedding(V, E))(ops.ones((B, T)))
+        layer(keras.Input((T,)))
+    with pytest.raises(TypeError, match="takes integer token ids"):
+        compiled(layer)(ops.ones((B, T)))
 
 
 def test_large_ids_are_exact_in_16_bits():

@@ -65,6 +65,7 @@ def test_a_position_beyond_the_code_is_an_error(call):
 
 def test_a_length_beyond_the_code_is_an_error_in_a_compiled_function_too():
     layer = OneHotPositionalEncoding(LONGEST)
+    layer(X)
     with pytest.raises(ValueError, match=f"Received position {LONGEST}"):
         compiled(layer)(ops.zeros((B, LONGEST + 1, E)))
 

@@ -6,7 +6,6 @@ import json
 import keras
 import numpy as np
 import pytest
-from models.transformer.made import KINDS
 from models.transformer.made import batch
 from models.transformer.made import fresh
 from models.transformer.made import logits
@@ -28,9 +27,16 @@ LOAD = """
         model = keras.saving.load_model(path)
         assert type(model) is keras_tfm.models.Transformer, type(model)
         stored = np.load(path.with_suffix(".npz"))
-        found = model.predict(
-            {"source_ids": stored["source"], "target_ids": stored["target"]},
-            verbose=0,
+        # JAX is slow op by op.
+        on_jax = keras.backend.backend() == "jax"
+        call = model.predict_on_batch if on_jax else model
+        found = np.asarray(
+            call(
+                {
+                    "source_ids": stored["source"],
+                    "target_ids": stored["target"],
+                }
+            )
         )
         assert found.dtype == stored["logits"].dtype, found.dtype
         np.testing.assert_allclose(
@@ -46,9 +52,9 @@ LOAD = """
 
 def test_models_come_back_in_a_fresh_process(fresh_process, tmp_path):
     models = {
-        f"{tie}-{first}".lower(): made(tie, first) for tie, first in KINDS
+        "untied": made(None, True),
+        "mixed": fresh("all", False, dtype="mixed_float16"),
     }
-    models["mixed"] = fresh("all", False, dtype="mixed_float16")
     models["tanh"] = fresh(
         "decoder",
         True,
@@ -67,9 +73,7 @@ def test_models_come_back_in_a_fresh_process(fresh_process, tmp_path):
             tmp_path / f"{name}.npz",
             source=source,
             target=target,
-            logits=model.predict(
-                {"source_ids": source, "target_ids": target}, verbose=0
-            ),
+            logits=logits(model, source, target),
             tolerance=1e-2 if name == "mixed" else 1e-5,
         )
         config = json.dumps(model.get_config())
@@ -79,12 +83,17 @@ def test_models_come_back_in_a_fresh_process(fresh_process, tmp_path):
     assert [name.strip() for name in found] == sorted(models)
 
 
-@pytest.mark.parametrize("policy", [None, "mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("as_object", [True, False])
-def test_the_config_is_plain_json_under_every_policy(policy, as_object):
-    if policy and as_object:
-        policy = keras.DTypePolicy(policy)
-    model = fresh(dtype=policy)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        None,
+        "mixed_float16",
+        keras.DTypePolicy("mixed_bfloat16"),
+        {"class_name": "DTypePolicy", "config": {"name": "float16"}},
+    ],
+)
+def test_the_config_is_plain_json_under_every_policy(policy):
+    model = fresh(dtype=policy, num_layers=1)
     config = json.loads(json.dumps(model.get_config()))
     again = Transformer.from_config(config)
     assert again.get_config() == model.get_config()
@@ -98,7 +107,7 @@ def test_every_argument_of_the_constructor_is_in_the_config():
 
 def test_the_global_policy_is_saved_as_the_models_own():
     keras.config.set_dtype_policy("mixed_bfloat16")
-    config = fresh().get_config()
+    config = fresh(num_layers=1).get_config()
     keras.config.set_dtype_policy("float32")
     again = Transformer.from_config(config)
     assert again.encoder.dtype_policy.name == "mixed_bfloat16"
@@ -138,7 +147,7 @@ def test_a_model_is_complete_before_its_first_call():
 
 
 def test_a_frozen_model_is_loaded_frozen(tmp_path):
-    model = fresh()
+    model = fresh(num_layers=1)
     model.trainable = False
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
@@ -157,7 +166,8 @@ EXPORT = """
     # By tracing, with both axes open: one program serves all lengths.
     model.export("exported", verbose=False)
     served = tf.saved_model.load("exported")
-    for source, target in [((2, 5), (2, 3)), ((3, 7), (3, 38)), ((1, 1), (1, 1))]:
+    shapes = [((2, 5), (2, 3)), ((3, 7), (3, 38)), ((1, 1), (1, 1))]
+    for source, target in shapes:
         source = np.arange(np.prod(source)).reshape(source) % 7
         target = np.arange(np.prod(target)).reshape(target) % 5
         inputs = {

@@ -1,5 +1,7 @@
 """Transformer.step: decoding gives the logits of a full pass."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def test_several_tokens_may_be_read_at_once(cuts):
     expected = logits(model, source, target)
     cache = swift(lambda ids: model.initial_cache(ids, T))(source)
     step = swift(model.step)
-    for start, stop in zip(cuts, cuts[1:]):
+    for start, stop in itertools.pairwise(cuts):
         found, cache = step(target[:, start:stop], cache, start)
         np.testing.assert_allclose(
             array(found), expected[:, start:stop], atol=1e-5
