@@ -87,7 +87,9 @@ def draw(record, title):
     rows = math.ceil(len(heads) / 2)
     width = max(2.5, 0.19 * len(read))
     height = max(1.5, 0.19 * len(written) + 0.4)
-    figure = Figure((3.3 * width + 1, rows * height + 0.6), layout="constrained")
+    figure = Figure(
+        (3.3 * width + 1, rows * height + 0.6), layout="constrained"
+    )
     figure.suptitle(title, fontsize=12)
     grid = figure.add_gridspec(rows, 3, width_ratios=[1.3, 1, 1])
     mean = figure.add_subplot(grid[:, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
@@ -10,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-import keras_tfm
 from keras_tfm.cli.console import note
 from keras_tfm.cli.evaluate import evaluate
 from keras_tfm.cli.export import export
@@ -38,7 +38,8 @@ for _command in (quickstart, train, translate, evaluate, export):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"keras-tfm {keras_tfm.__version__}")
+        package = importlib.import_module("keras_tfm")
+        print(f"keras-tfm {package.__version__}")
         raise typer.Exit
 
 

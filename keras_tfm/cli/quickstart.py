@@ -106,7 +106,8 @@ def quickstart(
     write_saved_model(translator, export_folder)
     say(f"Exported it to {export_folder}, a SavedModel: strings to strings.")
     _check_export(export_folder, test, translations)
-    say(f"All of it took {duration(time.monotonic() - began)} minutes.")
+    seconds = time.monotonic() - began
+    say(f"All of it took {duration(seconds)} (minutes:seconds).")
     _show_next(translator, model_folder, export_folder)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import keras_tfm.cli.train_options as options
 from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_positive_int
-from keras_tfm.cli import train_options as options
 from keras_tfm.cli.data_options import DataSource
 from keras_tfm.cli.data_options import SourceLanguageOption
 from keras_tfm.cli.data_options import SourceOption

@@ -83,7 +83,7 @@ def test_a_training_goes_on_where_it_stopped(run, trained):
 
 def test_a_finished_training_has_nothing_to_do(run, trained):
     before = Translator.load(trained).model.get_weights()
-    code, output, errors = run("train", "--resume", "--folder", trained)
+    code, _, errors = run("train", "--resume", "--folder", trained)
     assert code == 0
     assert errors == (
         "keras-tfm: step 3 was reached before: nothing to train.\n"

@@ -264,3 +264,12 @@ def test_a_hundred_thousand_pairs_are_planned_quickly():
     start = time.perf_counter()
     next(iter(batches.dataset(start_step=3 * batches.steps_per_epoch)))
     assert time.perf_counter() - start < 3
+
+
+def test_the_tokens_of_a_step_are_the_real_ones_on_average():
+    sources = [np.array([5, 6]), np.array([7]), np.array([7, 8, 9])]
+    targets = [np.array([8]), np.array([9, 10, 11]), np.array([4])]
+    batches = BucketedBatches(sources, targets, 4, bucket_edges=[4])
+    assert batches.steps_per_epoch == 3
+    # With an end for each row: 9 tokens of the sources, 8 of the targets.
+    assert batches.tokens_per_step == 17 / 3

@@ -1,4 +1,4 @@
-"""The documentation keeps its word: code runs, commands parse, links lead on."""
+"""The documentation keeps its word: code, commands and links."""
 
 import contextlib
 import io

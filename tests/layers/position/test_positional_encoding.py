@@ -101,11 +101,17 @@ def test_the_encoding_is_added():
     )
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
-def test_far_positions_are_right_in_16_bits(dtype):
-    far = {"start_index": 4000}
-    half = encoding(3, 64, dtype, far)
-    np.testing.assert_allclose(half, encoding(3, 64, call=far), atol=1e-2)
+@pytest.mark.parametrize(
+    ("dtype", "error"),
+    [("float32", 1e-3), ("mixed_float16", 1e-2), ("mixed_bfloat16", 1e-2)],
+)
+def test_far_positions_are_right_in_every_dtype(dtype, error):
+    # Neither 4001 nor 4003 is a number in 16 bits.
+    result = encoding(4, 64, dtype, {"start_index": 4000})
+    expected = [
+        [tensor2tensor(4000 + p, c, 64) for c in range(64)] for p in range(4)
+    ]
+    np.testing.assert_allclose(result, expected, atol=error)
 
 
 def test_any_length_after_the_first():
