@@ -26,12 +26,3 @@ def test_the_test_command_is_the_one_that_ci_runs():
 
 def test_the_extras_are_the_ones_that_ci_installs():
     assert f".[{ci_setting('extras')}]" in code_blocks()
-
-
-def test_every_local_link_leads_to_a_file():
-    text = README.read_text(encoding="utf-8")
-    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
-    local = [target for target in targets if "://" not in target]
-    missing = [target for target in local if not (ROOT / target).exists()]
-    assert not missing

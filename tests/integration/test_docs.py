@@ -23,7 +23,7 @@ BLOCK = re.compile(
     r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL
 )
 # `print(…)  # -> this` promises to print this.
-PROMISE = re.compile(r"^ *print\(.*\)  # -> (.+)$", re.MULTILINE)
+PROMISE = re.compile(r"  # -> (.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 

@@ -94,7 +94,8 @@ class TokenEmbedding(keras.layers.Layer):
         table = ops.cast(self.embeddings, self.compute_dtype)
         if reverse:
             return ops.matmul(inputs, ops.transpose(table))
-        self._check_ids(inputs)
+        self._check_dtype(inputs)
+        self._check_range(inputs)
         # A gather from a product, not from the variable: its gradient is dense.
         factor = self.hidden_dim**0.5 if self.scale else 1.0
         return ops.take(table * factor, inputs, axis=0)
@@ -112,6 +113,9 @@ class TokenEmbedding(keras.layers.Layer):
         return (*input_shape, self.hidden_dim)
 
     def compute_output_spec(self, inputs, reverse=False):
+        if not reverse:
+            # A `keras.Input` is float where nobody says otherwise.
+            self._check_dtype(inputs)
         shape = self.compute_output_shape(inputs.shape, reverse)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
@@ -127,13 +131,15 @@ class TokenEmbedding(keras.layers.Layer):
             ),
         }
 
-    def _check_ids(self, token_ids):
+    def _check_dtype(self, token_ids):
         if not _is_integer(token_ids):
             raise TypeError(
                 f"`{self.name}` takes integer token ids. Received dtype "
                 f"{keras.backend.standardize_dtype(token_ids.dtype)}. Declare "
                 'the input as `keras.Input((None,), dtype="int32")`.'
             )
+
+    def _check_range(self, token_ids):
         try:
             ids = np.asarray(token_ids)
         except Exception:  # A symbolic or traced tensor has no values yet.

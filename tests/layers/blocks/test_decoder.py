@@ -8,7 +8,7 @@ from numpy_reference import layer_norm
 
 from keras_tfm.layers import Decoder
 
-B, T, S, H, D, F, LAYERS, C = 2, 5, 7, 3, 11, 13, 4, 17
+B, T, S, H, D, F, LAYERS, C = 2, 5, 7, 3, 11, 13, 2, 17
 E = H * D
 rng = np.random.default_rng(0)
 X = rng.normal(size=(B, T, E)).astype("float32")

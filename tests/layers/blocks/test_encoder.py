@@ -11,7 +11,7 @@ from numpy_reference import layer_norm
 
 from keras_tfm.layers import Encoder
 
-B, T, H, D, F, LAYERS = 2, 5, 3, 7, 11, 4
+B, T, H, D, F, LAYERS = 2, 5, 3, 7, 11, 2
 E = H * D
 X = np.random.default_rng(0).normal(size=(B, T, E)).astype("float32")
 

@@ -52,12 +52,11 @@ def test_padding_more_changes_no_logit(tie, normalize_first):
 def test_the_future_never_changes_a_logit(tie, normalize_first):
     model = made(tie, normalize_first)
     source, target = batch(target_lengths=(5, 5, 5))
-    call = swift(lambda target: model(named(source, target)))
-    expected = array(call(target))
+    expected = logits(model, source, target)
     for place in range(T):
         changed = target.copy()
         changed[:, place] = changed[:, place] % (V_TARGET - 1) + 1
-        found = array(call(changed))
+        found = logits(model, source, changed)
         np.testing.assert_array_equal(found[:, :place], expected[:, :place])
         assert (
             np.abs(found[:, place:] - expected[:, place:]).max(axis=(0, 2))
@@ -68,13 +67,12 @@ def test_the_future_never_changes_a_logit(tie, normalize_first):
 def test_every_source_token_reaches_every_target_position():
     model = made()
     source, target = batch((7, 7, 7), (5, 5, 5))
-    call = swift(lambda source: model(named(source, target)))
-    expected = array(call(source))
+    expected = logits(model, source, target)
     for place in range(S):
         changed = source.copy()
         changed[:, place] = changed[:, place] % (V_SOURCE - 1) + 1
-        found = np.abs(array(call(changed)) - expected).max(axis=(0, 2))
-        assert (found > 1e-5).all()
+        found = np.abs(logits(model, changed, target) - expected)
+        assert (found.max(axis=(0, 2)) > 1e-5).all()
 
 
 def test_what_padding_holds_reaches_no_real_logit():
@@ -94,7 +92,7 @@ def test_a_row_does_not_depend_on_the_others():
     model = made("all", False)
     source, target = batch()
     together = logits(model, source, target)
-    for row in range(B):
+    for row in (1, 2):
         alone = logits(model, source[row : row + 1], target[row : row + 1])
         real = target[row] != 0
         np.testing.assert_allclose(
@@ -289,7 +287,7 @@ def test_ids_out_of_range_are_an_error_outside_a_compiled_function():
 
 
 def test_dropout_is_active_in_training_only():
-    model = made()
+    model = fresh(num_layers=1)
     source, target = batch()
     inputs = named(source, target)
     plain, again = (array(model(inputs, training=False)) for _ in range(2))
@@ -354,7 +352,7 @@ def test_a_model_in_half_precision_trains_with_finite_numbers(policy):
     exact = logits(fresh("all", True, num_layers=1), source, target)
     real = target != 0
     np.testing.assert_allclose(found[real], exact[real], atol=0.3)
-    model.compile("adam", SmoothedCrossEntropy(0.1), jit_compile=False)
+    model.compile("adam", SmoothedCrossEntropy(0.1))
     before = [array(w).copy() for w in model.trainable_weights]
     loss = model.train_on_batch(named(source, target), target)
     assert np.isfinite(loss)
@@ -385,7 +383,11 @@ def test_fit_with_xla_learns_a_batch_by_heart():
     model = Transformer(
         V_TARGET,
         tie_embeddings="all",
-        **{**SIZES, "num_layers": 1, "dropout": 0.0, "hidden_dim": 16},
+        num_layers=1,
+        hidden_dim=16,
+        intermediate_dim=32,
+        num_heads=2,
+        dropout=0.0,
     )
     model.compile(
         keras.optimizers.Adam(InverseSquareRoot(0.02, 20)),
@@ -401,7 +403,7 @@ def test_fit_with_xla_learns_a_batch_by_heart():
         {"source_ids": source, "target_ids": fed},
         labels,
         batch_size=B,
-        epochs=80,
+        epochs=60,
         verbose=0,
     ).history
     assert history["loss"][-1] < 0.2 * history["loss"][0]
