@@ -73,7 +73,7 @@ def check_shapes(case):
         layer = case.make()
         real = keras.tree.flatten(layer(*case.inputs, **flags))
         for unknown in (False, True):
-            specs = case.make()(*symbolic(case.inputs, unknown), **flags)
+            specs = layer(*symbolic(case.inputs, unknown), **flags)
             specs = keras.tree.flatten(specs)
             assert len(specs) == len(real), flags
             for spec, tensor in zip(specs, real, strict=True):

@@ -278,8 +278,9 @@ def test_with_a_bias_such_a_query_gives_the_bias(kind):
 
 
 @each_kind
-@each_norm
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("pre_norm", "dtype"), [(True, "float32"), (False, "mixed_float16")]
+)
 def test_a_query_that_may_attend_nowhere_keeps_all_gradients_finite(
     kind, pre_norm, dtype
 ):
@@ -437,14 +438,13 @@ def test_a_float_mask_is_an_error_that_tells_the_polarity(kind, name):
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY_MASK)
-@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
-def test_an_integer_mask_is_read_as_a_boolean_one(kind, name, dtype):
+def test_an_integer_mask_is_read_as_a_boolean_one(kind, name):
     tensors, _ = arguments(kind, *sequences(), Masks())
     rng = np.random.default_rng(1)
     mask = rng.integers(0, 2, shape_of(kind, name)).astype(bool)
     layer = layer_of(kind)
     np.testing.assert_array_equal(
-        to_float(layer(*tensors, **{name: mask.astype(dtype)})),
+        to_float(layer(*tensors, **{name: mask.astype("int32")})),
         to_float(layer(*tensors, **{name: mask})),
     )
 
