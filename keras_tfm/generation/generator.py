@@ -6,6 +6,7 @@ Shape letters: B batch, T target length, V vocabulary.
 from keras import ops
 
 from keras_tfm.checks import check_positive_int
+from keras_tfm.ops.attention import LOWEST_SCORE
 
 
 class Generator:
@@ -13,8 +14,8 @@ class Generator:
 
     The loop has static shapes, so that it compiles with XLA once for each shape
     of the cache, and stops when every row has ended. A row's result does not
-    depend on the others. A subclass fills in `next_token`; it never sees a
-    model, only logits.
+    depend on the others, and padding is never written before its end. A
+    subclass fills in `next_token`; it never sees a model, only logits.
 
     Args:
         max_length: Positive integer, the most tokens to write, the end
@@ -84,7 +85,8 @@ class Generator:
             logits, cache = step(ops.expand_dims(last, 1), cache, index)
             logits = ops.cast(ops.squeeze(logits, 1), "float32")
             log_probabilities = ops.log_softmax(logits, axis=-1)
-            token = ops.cast(self.next_token(log_probabilities), "int32")
+            token = self.next_token(self._without_pad(log_probabilities))
+            token = ops.cast(token, "int32")
             gain = ops.take_along_axis(
                 log_probabilities, ops.expand_dims(token, 1), axis=1
             )
@@ -97,3 +99,11 @@ class Generator:
 
         _, ids, _, _, scores, _ = ops.while_loop(running, write, state)
         return ids, scores
+
+    def _without_pad(self, log_probabilities):
+        # Padding is no token: no model learns when to write it, and what
+        # follows it would be masked in a full pass.
+        tokens = ops.arange(log_probabilities.shape[-1])
+        return ops.where(
+            ops.equal(tokens, self.pad_id), LOWEST_SCORE, log_probabilities
+        )

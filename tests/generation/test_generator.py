@@ -232,3 +232,13 @@ def test_a_subclass_fills_in_the_choice_alone():
         for token, less in zip([6, 3, 5], rest, strict=True)
     )
     np.testing.assert_allclose(array(scores), [expected], rtol=1e-5)
+
+
+def test_padding_is_never_written_even_where_it_is_likeliest():
+    step, cache = writer((0, 4, 0, 2))
+    ids, scores = GreedyGenerator(5)(step, cache, all_active(1))
+    # Where 0 is wanted, the likeliest of the others comes: 1.
+    assert array(ids).tolist() == [[1, 4, 1, 2, 0]]
+    away = log_probability(0) - 1
+    expected = 2 * away + log_probability(4) + log_probability(2)
+    np.testing.assert_allclose(array(scores), [expected], atol=1e-5)

@@ -87,6 +87,7 @@ class DecoderBlock(BlockParts):
         self,
         num_heads=None,
         intermediate_dim=None,
+        *,
         attention=None,
         cross_attention=None,
         **kwargs,

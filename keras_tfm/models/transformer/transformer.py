@@ -141,10 +141,11 @@ class Transformer(Backbone):
 
         # --- Parts ---
         def embedding(vocabulary_size, name):
+            # No implicit mask: it would cling to the logits.
             return TokenEmbedding(
                 vocabulary_size,
                 hidden_dim,
-                pad_id=pad_id,
+                pad_id=None,
                 dtype=policy,
                 name=name,
             )

@@ -409,3 +409,12 @@ def test_fit_with_xla_learns_a_batch_by_heart():
     assert history["loss"][-1] < 0.2 * history["loss"][0]
     assert history["token_accuracy"][-1] == 1.0
     assert model.jit_compile is True
+
+
+def test_no_implicit_mask_clings_to_the_logits():
+    ids = np.array([[5, 4, 0]], "int32")
+    output = made(tie_embeddings="decoder")(
+        {"source_ids": ids, "target_ids": ids}
+    )
+    assert getattr(output, "_keras_mask", None) is None
+    keras.layers.Softmax()(output)
