@@ -122,4 +122,4 @@ class Tensor2TensorSchedule(Schedule):
 
 def _count(step):
     # Keras counts finished updates from 0, in int64.
-    return ops.cast(step, "float32") + 1.0
+    return ops.convert_to_tensor(step, "float32") + 1.0
