@@ -10,11 +10,12 @@ import pytest
 NOISE = re.compile(r"WARNING|Traceback|[EWIF]0000|Error|oneDNN|CUDA|absl")
 
 
-def quickstart(folder):
+def quickstart(folder, *arguments):
     result = subprocess.run(
         [
-            *(sys.executable, "-m", "keras_tfm", "quickstart", "--smoke"),
+            *(sys.executable, "-m", "keras_tfm", "quickstart"),
             *("--folder", str(folder)),
+            *arguments,
         ],
         capture_output=True,
         text=True,
@@ -37,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first(folder):
-    return quickstart(folder)
+    return quickstart(folder, "--smoke")
 
 
 def test_nothing_unexplained_is_printed(first):
@@ -90,10 +91,18 @@ def test_it_ends_with_what_to_do_next(first, folder):
 
 
 def test_a_second_run_replaces_the_first_and_says_so(first, folder):
-    second = quickstart(folder)
+    second = quickstart(folder, "--smoke")
     assert second.stderr == ""
     assert f"{folder} holds an earlier run: it is replaced." in second.stdout
     assert not NOISE.search(second.stdout)
     # The same seed, the same numbers.
     right = re.compile(r"[\d.]+ % of 420 dates are right")
     assert right.findall(second.stdout) == right.findall(first.stdout)
+
+
+@pytest.mark.slow
+def test_the_whole_quickstart_learns_to_read_dates(tmp_path):
+    printed = quickstart(tmp_path / "quickstart").stdout
+    (share,) = re.findall(r"([\d.]+) % of [\d,]+ dates are right", printed)
+    assert float(share) >= 99
+    assert "gives the same strings" in printed
