@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import keras
 import numpy as np
@@ -51,7 +52,11 @@ def test_a_second_signal_ends_it_at_once():
     class SendTwo(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             os.kill(os.getpid(), signal.SIGINT)
+            # Two at once would arrive as one.
+            while stop.received is None:
+                time.sleep(0.001)
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
 
     with pytest.raises(KeyboardInterrupt), StopOnSignal() as stop:
         fit([SendTwo(), stop])
