@@ -18,6 +18,19 @@ from keras_tfm.cli.data_options import TargetOption
 from keras_tfm.cli.data_options import TfdsOption
 from keras_tfm.cli.data_options import TranslateFolderOption
 from keras_tfm.cli.data_options import TsvOption
+from keras_tfm.cli.search_options import BeamsOption
+from keras_tfm.cli.search_options import CoveragePenaltyOption
+from keras_tfm.cli.search_options import LengthPenaltyOption
+from keras_tfm.cli.search_options import MaxLengthFactorOption
+from keras_tfm.cli.search_options import MinLengthOption
+from keras_tfm.cli.search_options import NoRepeatNgramOption
+from keras_tfm.cli.search_options import PenaltyOption
+from keras_tfm.cli.search_options import SampleOption
+from keras_tfm.cli.search_options import SearchOptions
+from keras_tfm.cli.search_options import SeedOption
+from keras_tfm.cli.search_options import TemperatureOption
+from keras_tfm.cli.search_options import TopKOption
+from keras_tfm.cli.search_options import TopPOption
 from keras_tfm.cli.tensorflow_setup import start_tensorflow
 from keras_tfm.cli.translate import check_pairs
 
@@ -90,8 +103,34 @@ def evaluate(  # noqa: PLR0913 (each is an option)
     metric: MetricOption = None,
     tokenize: TokenizeOption = None,
     lowercase: LowercaseOption = False,
+    beams: BeamsOption = 1,
+    length_penalty: LengthPenaltyOption = None,
+    penalty: PenaltyOption = None,
+    coverage_penalty: CoveragePenaltyOption = None,
+    min_length: MinLengthOption = None,
+    max_length_factor: MaxLengthFactorOption = None,
+    no_repeat_ngram: NoRepeatNgramOption = None,
+    sample: SampleOption = False,
+    temperature: TemperatureOption = None,
+    top_k: TopKOption = None,
+    top_p: TopPOption = None,
+    seed: SeedOption = None,
 ) -> None:
     """Translate the sources, and score them against the targets."""
+    search = SearchOptions.from_options(
+        beams=beams,
+        length_penalty=length_penalty,
+        penalty=penalty,
+        coverage_penalty=coverage_penalty,
+        min_length=min_length,
+        max_length_factor=max_length_factor,
+        no_repeat_ngram=no_repeat_ngram,
+        sample=sample,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+    )
     data = DataSource.from_options(
         source=source,
         target=target,
@@ -108,6 +147,7 @@ def evaluate(  # noqa: PLR0913 (each is an option)
     from keras_tfm.tasks.translation import Translator
 
     translator = Translator.load(folder)
+    search.apply(translator)
     pairs = data.read()
     say(f"{len(pairs):,} pairs of {pairs.name}")
     check_pairs(translator, pairs)

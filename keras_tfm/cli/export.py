@@ -1,4 +1,4 @@
-"""`keras-tfm export`: a SavedModel that takes strings and returns strings."""
+"""`keras-tfm export`: a translator for TensorFlow and for other programs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,30 @@ from typing import Annotated
 import typer
 
 from keras_tfm.cli.console import say
+from keras_tfm.cli.export_request import SAVED_MODEL
+from keras_tfm.cli.export_request import ExportRequest
+from keras_tfm.cli.export_request import FormatName
+from keras_tfm.cli.export_request import Quantization
+from keras_tfm.cli.export_request import TokenizerOps
+from keras_tfm.cli.export_usage import needed_packages
+from keras_tfm.cli.export_usage import signatures
+from keras_tfm.cli.export_usage import usage
+from keras_tfm.cli.search_options import BeamsOption
+from keras_tfm.cli.search_options import CoveragePenaltyOption
+from keras_tfm.cli.search_options import LengthPenaltyOption
+from keras_tfm.cli.search_options import MaxLengthFactorOption
+from keras_tfm.cli.search_options import MinLengthOption
+from keras_tfm.cli.search_options import NoRepeatNgramOption
+from keras_tfm.cli.search_options import PenaltyOption
+from keras_tfm.cli.search_options import SearchOptions
+from keras_tfm.cli.tensorflow_setup import held_back_errors
 from keras_tfm.cli.tensorflow_setup import start_tensorflow
 
 if TYPE_CHECKING:
     from keras_tfm.tasks.translation import Translator
 
 
-def export(
+def export(  # noqa: PLR0913 (each is an option)
     folder: Annotated[
         Path,
         typer.Option(
@@ -29,61 +46,102 @@ def export(
         Path,
         typer.Option(
             "--output",
-            help="Folder to write the SavedModel to.",
+            help="Folder to write to; for litert and onnx a file .tflite or "
+            ".onnx.",
             show_default=False,
         ),
     ],
+    format_name: Annotated[
+        FormatName,
+        typer.Option(
+            "--format",
+            help="saved_model: strings to strings, for TensorFlow. "
+            "ctranslate2: for the package of that name. litert, onnx: a "
+            "decoder from ids to ids.",
+        ),
+    ] = FormatName.saved_model,
     jit: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--jit/--no-jit",
-            help="Whether XLA compiles the model where it is loaded.",
+            help="Whether XLA compiles a SavedModel where it is loaded.",
+            show_default="jit",
         ),
-    ] = True,
+    ] = None,
+    tokenizer_ops: Annotated[
+        TokenizerOps | None,
+        typer.Option(
+            "--tokenizer-ops",
+            help="Of a SavedModel. core: TensorFlow alone loads it, also with "
+            "subwords; a little slower.",
+            show_default="tf_text",
+        ),
+    ] = None,
+    quantization: Annotated[
+        Quantization | None,
+        typer.Option(
+            "--quantization",
+            help="What ctranslate2 stores the weights in.",
+            show_default="float32",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace a SavedModel that is there."),
+        typer.Option(
+            "--overwrite", help="Replace an export that is there already."
+        ),
     ] = False,
+    beams: BeamsOption = 1,
+    nbest: Annotated[
+        int | None,
+        typer.Option(
+            "--nbest",
+            min=1,
+            help="Translations that translate_nbest of a SavedModel returns.",
+            rich_help_panel="Search",
+            show_default="as many as --beams",
+        ),
+    ] = None,
+    length_penalty: LengthPenaltyOption = None,
+    penalty: PenaltyOption = None,
+    coverage_penalty: CoveragePenaltyOption = None,
+    min_length: MinLengthOption = None,
+    max_length_factor: MaxLengthFactorOption = None,
+    no_repeat_ngram: NoRepeatNgramOption = None,
 ) -> None:
-    """Write a SavedModel that takes strings and returns strings."""
-    check_replaceable(output, overwrite)
+    """Write a SavedModel of strings to strings, or another program's format."""
+    request = ExportRequest.from_options(
+        format=format_name,
+        jit=jit,
+        tokenizer_ops=tokenizer_ops,
+        quantization=quantization,
+        search=SearchOptions.from_options(
+            beams=beams,
+            nbest=nbest,
+            length_penalty=length_penalty,
+            penalty=penalty,
+            coverage_penalty=coverage_penalty,
+            min_length=min_length,
+            max_length_factor=max_length_factor,
+            no_repeat_ngram=no_repeat_ngram,
+        ),
+    )
+    request.check_output(output, overwrite)
     start_tensorflow()
     from keras_tfm.tasks.translation import Translator
 
     translator = Translator.load(folder)
-    write_saved_model(translator, output, jit)
-    say(f"Wrote the SavedModel {output}.")
-    say(
-        "serving_default: text, strings (batch,) -> "
-        "text, strings (batch,); score, float32 (batch,)"
-    )
+    with held_back_errors():  # Converters talk.
+        write_export(translator, output, request)
+    say(f"Wrote the {request.title} {output}.")
+    for line in signatures(translator, request):
+        say(f"  {line}")
     say()
-    say("Use it, in any program that has TensorFlow:")
+    packages = needed_packages(translator, request)
+    say(f"Use it, in any program that has {packages}:")
     say()
-    for line in usage(translator, output):
+    for line in usage(translator, output, request, folder):
         say(f"    {line}")
-
-
-def usage(translator: Translator, output: Path) -> list[str]:
-    """Return the lines of Python that load and call a SavedModel."""
-    return [
-        f"import tensorflow as tf{_needed_import(translator)}",
-        f'model = tf.saved_model.load("{output}")',
-        'model.signatures["serving_default"](text=tf.constant(["..."]))',
-    ]
-
-
-def needs_tensorflow_text(translator: Translator) -> bool:
-    """Whether a SavedModel needs the ops of `tensorflow_text`."""
-    from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
-
-    return any(
-        isinstance(tokenizer, SentencePieceTokenizer)
-        for tokenizer in (
-            translator.source_tokenizer,
-            translator.target_tokenizer,
-        )
-    )
 
 
 def check_replaceable(output: Path, overwrite: bool) -> None:
@@ -93,22 +151,7 @@ def check_replaceable(output: Path, overwrite: bool) -> None:
         output: Path.
         overwrite: Boolean. Whether an older SavedModel may be replaced.
     """
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise ValueError(f"{output} is a file; give a folder.")
-    if not any(output.iterdir()):
-        return
-    if not (output / "saved_model.pb").is_file():
-        raise ValueError(
-            f"{output} holds something else than a SavedModel; give another "
-            "folder."
-        )
-    if not overwrite:
-        raise ValueError(
-            f"{output} holds a SavedModel already; give another folder, or "
-            "--overwrite."
-        )
+    SAVED_MODEL.check_output(output, overwrite)
 
 
 def write_saved_model(
@@ -121,22 +164,36 @@ def write_saved_model(
         output: Path of the folder, see `check_replaceable`.
         jit_compile: Boolean. Whether XLA compiles it. Defaults to `True`.
     """
+    write_export(translator, output, ExportRequest(jit=jit_compile))
+
+
+def write_export(
+    translator: Translator, output: Path, request: ExportRequest
+) -> None:
+    """Write an export; one that is there stays until the new one is whole.
+
+    Args:
+        translator: What to write.
+        output: Path of the folder or file, see `ExportRequest.check_output`.
+        request: As what.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     new = output.with_name(f".new.{output.name}")
     old = output.with_name(f".old.{output.name}")
-    shutil.rmtree(new, ignore_errors=True)
+    _remove(new)
     try:
-        translator.export(new, jit_compile)
+        request.write(translator, new)
         if output.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
             output.rename(old)
         new.rename(output)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        _remove(new)
 
 
-def _needed_import(translator: Translator) -> str:
-    if needs_tensorflow_text(translator):
-        return ", tensorflow_text"
-    return ""
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from keras_tfm.cli.export import export
 from keras_tfm.cli.failures import is_expected
 from keras_tfm.cli.failures import one_line
 from keras_tfm.cli.quickstart import quickstart
+from keras_tfm.cli.score import score
 from keras_tfm.cli.train import train
 from keras_tfm.cli.translate import translate
 
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (quickstart, train, translate, evaluate, export):
+for _command in (quickstart, train, translate, evaluate, score, export):
     app.command()(_command)
 
 

@@ -2,18 +2,17 @@
 
 from keras import ops
 
-from keras_tfm.generation.generator import Generator
+from keras_tfm.generation.token_chooser import TokenChooser
 
 
-class GreedyGenerator(Generator):
+class GreedyGenerator(TokenChooser):
     """Choose the likeliest token each time; of equals, the lowest id.
 
     Args:
         max_length: Positive integer, the most tokens to write, the end
             included.
-        start_id: Integer, the id the decoder reads first. Defaults to `1`.
-        end_id: Integer, the id that ends a sequence. Defaults to `2`.
-        pad_id: Integer, what follows the end. Defaults to `0`.
+        **kwargs: `start_id`, `end_id`, `pad_id`, `min_length` and
+            `constraints`, see `Generator`.
 
     Example:
         >>> def step(last, cache, index):
@@ -24,5 +23,6 @@ class GreedyGenerator(Generator):
         [[2, 0, 0], [0, 0, 0]]
     """
 
-    def next_token(self, log_probabilities):
-        return ops.argmax(log_probabilities, axis=-1)
+    def next_token(self, next_tokens, index, seeds):
+        _, tokens = next_tokens.likeliest(1)
+        return ops.squeeze(tokens, -1)

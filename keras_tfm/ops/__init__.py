@@ -17,11 +17,15 @@ from keras_tfm.ops.masks import padding_mask
 from keras_tfm.ops.masks import segment_mask
 from keras_tfm.ops.masks import zero_padding
 from keras_tfm.ops.positions import sinusoids
+from keras_tfm.ops.search import ancestor_mask
+from keras_tfm.ops.search import keep_top_k
+from keras_tfm.ops.search import keep_top_p
 from keras_tfm.ops.sequences import segment_positions
 from keras_tfm.ops.sequences import sequence_lengths
 from keras_tfm.ops.sequences import shift_right
 
 __all__ = [
+    "ancestor_mask",
     "attention_weights",
     "band_mask",
     "causal_mask",
@@ -32,6 +36,8 @@ __all__ = [
     "from_additive_mask",
     "from_torch_mask",
     "join_heads",
+    "keep_top_k",
+    "keep_top_p",
     "padding_mask",
     "segment_mask",
     "segment_positions",

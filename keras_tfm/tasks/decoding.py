@@ -1,22 +1,27 @@
-"""A model and a generator as one compiled function from ids to ids."""
+"""A model as functions from ids to ids, scores or vectors.
+
+They are made of backend operations and not compiled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_tfm.generation.generator import Generator
-from keras_tfm.tasks.tokenizing import pad_rows
+from keras_tfm.ops.row_noise import row_seeds
+from keras_tfm.ops.sequences import shift_right
 
 
 def make_writer(
-    model: keras.Model, generator: Generator, pad_id: int = 0
+    model: keras.Model,
+    generator: Generator,
+    pad_id: int = 0,
+    max_length_factor: float | None = None,
+    n_best: bool = False,
 ) -> Callable[[Any], tuple[Any, Any]]:
     """Join a model's `initial_cache` and `step` with a generator.
 
@@ -24,85 +29,105 @@ def make_writer(
         model: Model with `initial_cache` and `step`, such as `Transformer`.
         generator: What chooses the tokens.
         pad_id: Integer. Rows of nothing else are not decoded.
+        max_length_factor: Positive float: a row has at most this many times
+            the tokens of its source, both with their end. Defaults to `None`,
+            only the generator's own limit.
+        n_best: Boolean. Whether to return every hypothesis, not the best.
+            Defaults to `False`.
 
     Returns:
         Function of int32 source ids `(batch, length)` that returns int32 ids
-        `(batch, target_length)` and float32 scores `(batch,)`. It is made of
-        backend operations and not compiled.
+        `(batch, target_length)` and float32 scores `(batch,)`; with
+        `n_best=True` `(batch, hypotheses, target_length)` and `(batch,
+        hypotheses)`.
     """
 
     def write(source_ids: Any) -> tuple[Any, Any]:
-        cache = model.initial_cache(source_ids, generator.max_length)
-        active = ops.any(ops.not_equal(source_ids, pad_id), axis=1)
-        return generator(model.step, cache, active)
+        beams = generator.num_beams
+        cache = model.initial_cache(
+            source_ids, generator.cache_lengths[0], beams
+        )
+        real = ops.not_equal(source_ids, pad_id)
+        arguments = {
+            "grow_cache": lambda cache, length: model.grow_cache(
+                cache, length, beams
+            )
+        }
+        if max_length_factor is not None:
+            length = ops.sum(ops.cast(real, "float32"), axis=1)
+            arguments["max_lengths"] = ops.ceil(max_length_factor * length)
+        if generator.reads_seeds:
+            # What is drawn for a text depends on the text, not on its batch.
+            arguments["seeds"] = row_seeds(source_ids, real)
+        if generator.reads_attention:
+            arguments["source_mask"] = real
+        run = generator.n_best if n_best else generator
+        return run(model.step, cache, ops.any(real, axis=1), **arguments)
 
     return write
 
 
-def compile_writer(
-    model: keras.Model, write: Callable[[Any], tuple[Any, Any]]
-) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Compile a writer for JAX, with the weights as they are at each call.
+def make_scorer(
+    model: keras.Model, start_id: int = 1, pad_id: int = 0
+) -> Callable[[Any, Any], Any]:
+    """Make a function that scores given targets.
 
     Args:
-        model: The model that `write` reads.
-        write: What `make_writer` returned.
+        model: Model of `source_ids` and `target_ids` that returns logits.
+        start_id: Integer, the id the decoder reads first.
+        pad_id: Integer. A row whose source is nothing else scores 0.
 
     Returns:
-        Function of NumPy arrays.
+        Function of int32 source and target ids `(batch, length)`, the targets
+        with their end. It returns the float32 sum of the log-probabilities of
+        the target's tokens, `(batch,)`.
     """
-    import jax
 
-    @jax.jit
-    def run(values: list[Any], source_ids: Any) -> tuple[Any, Any]:
-        mapping = zip(model.variables, values, strict=True)
-        with keras.StatelessScope(state_mapping=list(mapping)):
-            return write(source_ids)
+    def score(source_ids: Any, target_ids: Any) -> Any:
+        vectors = model.target_vectors(
+            source_ids, shift_right(target_ids, start_id)
+        )
 
-    def call(source_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values = [variable.value for variable in model.variables]
-        ids, scores = run(values, source_ids)
-        return np.asarray(ids), np.asarray(scores)
+        def log_probability(position):
+            # One position at a time: the logits of all would fill the memory.
+            vector, target = position
+            logits = ops.cast(model.logits(vector), "float32")
+            own = ops.take_along_axis(logits, target[:, None], axis=-1)
+            return own[:, 0] - ops.logsumexp(logits, axis=-1)
 
-    return call
+        found = ops.map(
+            log_probability,
+            (
+                ops.transpose(vectors, (1, 0, 2)),
+                ops.transpose(target_ids),
+            ),
+        )
+        real = ops.not_equal(target_ids, pad_id)
+        total = ops.sum(ops.where(real, ops.transpose(found), 0.0), axis=1)
+        written = ops.any(ops.not_equal(source_ids, pad_id), axis=1)
+        return ops.where(written, total, 0.0)
+
+    return score
 
 
-def write_in_batches(
-    write: Callable[[np.ndarray], tuple[Any, Any]],
-    rows: Sequence[np.ndarray],
-    batch_sizes: Sequence[int],
-    source_lengths: Sequence[int],
-    end_id: int,
-    pad_id: int,
-) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Decode any number of rows in batches of a few shapes.
-
-    Rows of like length go together, which saves padding and changes nothing in
-    the results.
+def make_encoder(model: keras.Model, pad_id: int = 0) -> Callable[[Any], Any]:
+    """Make a function that turns a source into one vector.
 
     Args:
-        write: Function of ids `(batch, length)`, see `make_writer`.
-        rows: Arrays of source ids without their end.
-        batch_sizes: Increasing positive integers, the sizes to pad to.
-        source_lengths: Increasing positive integers, the lengths to pad to; the
-            last is longer than every row.
-        end_id: Integer.
+        model: Model with `encode`.
         pad_id: Integer.
 
-    Yields:
-        The places of the rows of a batch, and their target ids.
+    Returns:
+        Function of int32 source ids `(batch, length)` that returns the float32
+        mean of the encoder's vectors over a row's tokens, its end included,
+        `(batch, hidden_dim)`; zeros for a row of padding.
     """
-    order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-    most = batch_sizes[-1]
-    for start in range(0, len(order), most):
-        chunk = order[start : start + most]
-        longest = len(rows[chunk[-1]]) + 1
-        ids = pad_rows(
-            [rows[index] for index in chunk],
-            next(size for size in batch_sizes if size >= len(chunk)),
-            next(length for length in source_lengths if length >= longest),
-            end_id,
-            pad_id,
-        )
-        written, _ = write(ids)
-        yield chunk, np.asarray(written)[: len(chunk)]
+
+    def encode(source_ids: Any) -> Any:
+        vectors = ops.cast(model.encode(source_ids), "float32")
+        real = ops.not_equal(source_ids, pad_id)
+        mask = ops.expand_dims(ops.cast(real, "float32"), -1)
+        count = ops.maximum(ops.sum(mask, axis=1), 1.0)
+        return ops.sum(vectors * mask, axis=1) / count
+
+    return encode

@@ -65,40 +65,54 @@ def token_rows(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:
     return [values[start:stop] for start, stop in pairwise(splits)]
 
 
-def pad_rows(
-    rows: Sequence[np.ndarray],
-    num_rows: int,
-    length: int,
-    end_id: int,
-    pad_id: int,
-) -> np.ndarray:
-    """Put rows of ids, each with its end, into one array.
+def end_rows(
+    rows: Sequence[np.ndarray], end_id: int, empty: bool = False
+) -> list[np.ndarray]:
+    """Put the end behind every row of ids.
 
-    An empty row gets no end: a row of padding is never decoded.
+    Args:
+        rows: Arrays of ids.
+        end_id: Integer.
+        empty: Boolean. Whether an empty row gets one too. A row of padding is
+            never decoded. Defaults to `False`.
+
+    Example:
+        >>> [row.tolist() for row in end_rows([np.array([7]), []], 2)]
+        [[7, 2], []]
+    """
+    return [
+        np.append(row, end_id).astype("int32") if empty or len(row) else row
+        for row in rows
+    ]
+
+
+def pad_rows(
+    rows: Sequence[np.ndarray], num_rows: int, length: int, pad_id: int
+) -> np.ndarray:
+    """Put rows of ids into one array.
 
     Args:
         rows: Arrays of ids.
         num_rows: Positive integer, at least the number of rows.
-        length: Positive integer, longer than every row.
-        end_id: Integer.
+        length: Positive integer, at least that of every row.
         pad_id: Integer.
 
     Returns:
         Int32 array `(num_rows, length)`.
 
     Example:
-        >>> pad_rows([np.array([7]), np.array([])], 2, 3, 2, 0).tolist()
+        >>> pad_rows([np.array([7, 2]), np.array([])], 2, 3, 0).tolist()
         [[7, 2, 0], [0, 0, 0]]
     """
     ids = np.full((num_rows, length), pad_id, "int32")
     for index, row in enumerate(rows):
-        if len(row):
-            ids[index, : len(row)] = row
-            ids[index, len(row)] = end_id
+        ids[index, : len(row)] = row
     return ids
 
 
-def check_lengths(rows: Sequence[np.ndarray], limit: int) -> None:
+def check_lengths(
+    rows: Sequence[np.ndarray], limit: int, name: str = "Text"
+) -> None:
     """Raise `ValueError` if a row and its end take more than `limit` tokens.
 
     Example:
@@ -107,7 +121,7 @@ def check_lengths(rows: Sequence[np.ndarray], limit: int) -> None:
     for index, row in enumerate(rows):
         if len(row) + 1 > limit:
             raise ValueError(
-                f"Text {index + 1} takes {len(row) + 1} tokens with its end, "
+                f"{name} {index + 1} takes {len(row) + 1} tokens with its end, "
                 f"and the model was made for at most {limit}. Shorten or split "
                 "it."
             )

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
-import tensorflow as tf
+import numpy as np
 
 from keras_tfm.checks import check_choice
+from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_positive_int
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.sentence_pairs import SentencePairs
-from keras_tfm.export.text_to_text import TextToText
+from keras_tfm.generation.generator import Generator
 from keras_tfm.generation.greedy import GreedyGenerator
 from keras_tfm.models.presets import preset_arguments
 from keras_tfm.models.transformer.transformer import Transformer
 from keras_tfm.tasks.attention_record import attention_record
-from keras_tfm.tasks.decoding import compile_writer
-from keras_tfm.tasks.decoding import make_writer
-from keras_tfm.tasks.decoding import write_in_batches
+from keras_tfm.tasks.hypothesis import Hypothesis
+from keras_tfm.tasks.inference import Inference
 from keras_tfm.tasks.scores import Score
 from keras_tfm.tasks.scores import bleu
 from keras_tfm.tasks.scores import chrf
 from keras_tfm.tasks.scores import exact_match
+from keras_tfm.tasks.serving import export_saved_model
+from keras_tfm.tasks.serving import make_text_to_text
 from keras_tfm.tasks.settings import TrainingSettings
-from keras_tfm.tasks.tokenizing import check_lengths
 from keras_tfm.tasks.tokenizing import check_vocabularies
 from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.tasks.tokenizing import train_tokenizers
@@ -52,6 +52,12 @@ class Translator:
             last is an error. Defaults to `(16, 32, 64, 128)`.
         batch_sizes: Increasing positive integers: the rows that batches are
             padded to. Defaults to `(1, 8, 64)`.
+        max_length_factor: Positive float: a translation has at most this many
+            times the tokens of its source. Defaults to `None`: no such limit.
+
+    Attributes:
+        generator: What chooses the tokens where no other is given, a
+            `GreedyGenerator`. Any generator may be put in its place.
 
     Raises:
         ValueError: If the tokenizers and the model disagree on a vocabulary, or
@@ -66,6 +72,7 @@ class Translator:
         max_target_length: int = 128,
         source_lengths: Sequence[int] = (16, 32, 64, 128),
         batch_sizes: Sequence[int] = (1, 8, 64),
+        max_length_factor: float | None = None,
     ) -> None:
         check_vocabularies(model.arguments, source_tokenizer, target_tokenizer)
         self.model = model
@@ -76,7 +83,11 @@ class Translator:
         )
         self.source_lengths = tuple(sorted(source_lengths))
         self.batch_sizes = tuple(sorted(batch_sizes))
-        self._write: Callable[[Any], tuple[Any, Any]] | None = None
+        self.max_length_factor = max_length_factor
+        if max_length_factor is not None:
+            check_positive("max_length_factor", max_length_factor)
+        self.generator: Generator = GreedyGenerator(max_target_length)
+        self._inference = Inference(self)
 
     @classmethod
     def from_pairs(
@@ -176,7 +187,7 @@ class Translator:
         batches = pairs
         if isinstance(pairs, SentencePairs):
             batches = self.batches(pairs, settings)
-        self._write = None
+        self._inference = Inference(self)
         return run_training(
             self.model,
             batches,
@@ -189,11 +200,15 @@ class Translator:
             callbacks=callbacks,
         )
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
+    def translate(
+        self, texts: Sequence[str], generator: Generator | None = None
+    ) -> list[str]:
         """Translate texts; an empty text gives an empty translation.
 
         Args:
             texts: List of strings, as many as you like.
+            generator: What chooses the tokens, compiled at its first use:
+                keep it for the next. Defaults to `self.generator`.
 
         Returns:
             One translation for each, in the same order.
@@ -202,30 +217,40 @@ class Translator:
             ValueError: If a text is longer than the model was made for; the
                 message names it. Nothing is translated then.
         """
-        if isinstance(texts, str):
-            raise ValueError(
-                "`translate` takes a list of texts. Received one string: "
-                f"pass [{texts[:20]!r}]."
-            )
-        if not texts:
-            return []
-        rows = token_rows(self.source_tokenizer, texts)
-        check_lengths(rows, self.source_lengths[-1])
-        if self._write is None:
-            self._write = self._compile()
-        translations = [""] * len(rows)
-        for chunk, ids in write_in_batches(
-            self._write,
-            rows,
-            self.batch_sizes,
-            self.source_lengths,
-            end_id=self.source_tokenizer.end_id,
-            pad_id=self.source_tokenizer.pad_id,
-        ):
-            written = self.target_tokenizer.detokenize(ids).numpy()
-            for index, text in zip(chunk, written, strict=True):
-                translations[index] = text.decode("utf-8", "replace")
-        return translations
+        return self._inference.translate(texts, generator)
+
+    def translate_nbest(
+        self, texts: Sequence[str], generator: Generator | None = None
+    ) -> list[list[Hypothesis]]:
+        """Return every hypothesis of each text, the best first.
+
+        The arguments are those of `translate`; the generator decides how many
+        there are.
+        """
+        return self._inference.translate_nbest(texts, generator)
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> np.ndarray:
+        """Score given translations.
+
+        Args:
+            sources: List of strings.
+            targets: A translation of each.
+
+        Returns:
+            Float32 array: the log-probability of each target, its end
+            included; 0 for an empty source.
+
+        Raises:
+            ValueError: If there are not as many targets as sources, or a text
+                is longer than the model was made for.
+        """
+        return self._inference.score(sources, targets)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each text's mean vector, `(texts, size)`; of none it is 0."""
+        return self._inference.encode(texts)
 
     def evaluate(
         self,
@@ -291,49 +316,34 @@ class Translator:
         """
         return cls(**load_parts(Path(folder), weights))
 
-    def export(self, folder: str | Path, jit_compile: bool = True) -> None:
+    def export(
+        self,
+        folder: str | Path,
+        jit_compile: bool = True,
+        tokenizer_ops: str = "tf_text",
+        generator: Generator | None = None,
+        quantization: str | None = None,
+    ) -> None:
         """Write a SavedModel that takes strings and returns strings.
 
-        Its one signature `serving_default` maps `text`, strings `(batch,)`, to
-        `text` and `score`, the sum of the log-probabilities. See `TextToText`
-        for batches and lengths.
+        See `TextToText` for its signatures.
 
         Args:
             folder: Path.
-            jit_compile: Boolean. Whether XLA compiles the decoder where the
-                model is loaded. Defaults to `True`.
+            jit_compile: Boolean. Whether XLA compiles it.
+            tokenizer_ops: `"tf_text"`: a SentencePiece tokenizer needs
+                `tensorflow_text` imported where the model is loaded; or
+                `"core"`: TensorFlow alone, a little slower. Defaults to
+                `"tf_text"`.
+            generator: See `translate`.
+            quantization: `"int8"` for matrices in a quarter of the room, see
+                `Int8Weights`. Defaults to `None`.
 
         Raises:
             RuntimeError: If Keras does not run on TensorFlow.
+            ValueError: If an option is unknown.
         """
-        if keras.backend.backend() != "tensorflow":
-            raise RuntimeError(
-                "A SavedModel is made by TensorFlow. Keras runs on "
-                f"{keras.backend.backend()}: save the translator and export it "
-                "in a process with KERAS_BACKEND=tensorflow."
-            )
-        module = self.text_to_text(jit_compile)
-        tf.saved_model.save(
-            module,
-            str(folder),
-            signatures={"serving_default": module.translate},
+        module = make_text_to_text(
+            self, generator, jit_compile, tokenizer_ops, quantization
         )
-
-    def text_to_text(self, jit_compile: bool = True) -> TextToText:
-        """Make the TensorFlow module that `export` writes."""
-        return TextToText(
-            self.source_tokenizer,
-            self.target_tokenizer,
-            make_writer(self.model, GreedyGenerator(self.max_target_length)),
-            [variable.value for variable in self.model.variables],
-            self.max_target_length,
-            self.source_lengths,
-            self.batch_sizes,
-            jit_compile,
-        )
-
-    def _compile(self) -> Callable[[Any], tuple[Any, Any]]:
-        if keras.backend.backend() == "tensorflow":
-            return self.text_to_text().write_ids
-        write = make_writer(self.model, GreedyGenerator(self.max_target_length))
-        return compile_writer(self.model, write)
+        export_saved_model(module, folder)

@@ -43,6 +43,7 @@ def save_translator(
         "max_target_length": translator.max_target_length,
         "source_lengths": translator.source_lengths,
         "batch_sizes": translator.batch_sizes,
+        "max_length_factor": translator.max_length_factor,
     }
     # What was there stays until the new file is whole.
     temporary = folder / f".new.{CONFIG_FILE}"
@@ -84,6 +85,8 @@ def load_parts(folder: Path, weights: bool = True) -> dict[str, Any]:
         "max_target_length": config["max_target_length"],
         "source_lengths": config["source_lengths"],
         "batch_sizes": config["batch_sizes"],
+        # Folders of an older version have none.
+        "max_length_factor": config.get("max_length_factor"),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from keras_tfm.text.byte_pair_tokenizer import BytePairTokenizer
 from keras_tfm.text.character_tokenizer import CharacterTokenizer
 from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_tfm.text.tokenizer import Tokenizer
@@ -11,6 +12,7 @@ from keras_tfm.text.tokenizer import Tokenizer
 _KINDS: tuple[type[Tokenizer], ...] = (
     CharacterTokenizer,
     SentencePieceTokenizer,
+    BytePairTokenizer,
 )
 
 

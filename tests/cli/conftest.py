@@ -9,6 +9,11 @@ import pytest
 
 from keras_tfm.cli.main import main
 from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.generation.greedy import GreedyGenerator
+from keras_tfm.tasks.decoding import make_writer
+from keras_tfm.tasks.tokenizing import end_rows
+from keras_tfm.tasks.tokenizing import pad_rows
+from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.tasks.translation import Translator
 
 GERMAN = ("eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben")
@@ -89,3 +94,46 @@ def typed(monkeypatch):
         monkeypatch.setattr(sys, "stdin", stream)
 
     return typed
+
+
+@pytest.fixture(scope="session")
+def decoded():
+    """Return a function that decodes texts without compiling anything.
+
+    It returns for each text the list of its translations and their scores.
+    """
+
+    def decoded(translator, texts, generator=None, max_length_factor=None):
+        generator = generator or GreedyGenerator(translator.max_target_length)
+        rows = end_rows(token_rows(translator.source_tokenizer, texts), 2)
+        length = translator.source_lengths[-1]
+        write = make_writer(
+            translator.model, generator, 0, max_length_factor, n_best=True
+        )
+        ids = keras.ops.array(pad_rows(rows, len(rows), length, 0))
+        return [
+            list(
+                zip(
+                    map(bytes.decode, detokenized(translator, own).numpy()),
+                    scores.numpy().tolist(),
+                    strict=True,
+                )
+            )
+            for own, scores in zip(*write(ids), strict=True)
+        ]
+
+    def detokenized(translator, ids):
+        return translator.target_tokenizer.detokenize(ids)
+
+    return decoded
+
+
+@pytest.fixture
+def not_compiled(monkeypatch, decoded):
+    """Let every translator decode as `decoded` does, which is quicker."""
+
+    def translate(self, texts):
+        found = decoded(self, texts, self.generator, self.max_length_factor)
+        return [text for [(text, _)] in found]
+
+    monkeypatch.setattr(Translator, "translate", translate)

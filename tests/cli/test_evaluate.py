@@ -2,6 +2,8 @@
 
 import pytest
 
+from keras_tfm.generation.sampling import SamplingGenerator
+
 
 @pytest.fixture
 def data(tmp_path, translator):
@@ -40,6 +42,38 @@ def test_equal_texts_are_counted(run, model_folder, data):
     )
     assert code == 0
     assert output.splitlines()[1] == "exact match = 100.00"
+
+
+def test_another_search_gives_what_it_finds(
+    run, model_folder, translator, decoded, not_compiled, tmp_path
+):
+    sources = ["eins", "zwei", "drei"]
+    greedy, sampled = (
+        [text for [(text, _)] in decoded(translator, sources, generator)]
+        for generator in (None, SamplingGenerator(5, seed=3))
+    )
+    path = tmp_path / "data.tsv"
+    path.write_text(
+        "".join(
+            f"{source}\t{target}\n"
+            for source, target in zip(sources, sampled, strict=True)
+        ),
+        encoding="utf-8",
+    )
+    assert sampled != greedy
+    code, output, _ = run(
+        *("evaluate", "--folder", model_folder, "--tsv", path),
+        *("--metric", "exact", "--sample", "--seed", 3),
+    )
+    assert code == 0
+    assert output.splitlines()[1] == "exact match = 100.00"
+
+
+def test_a_search_that_cannot_be_is_refused(refused, tmp_path):
+    message = refused(
+        *("evaluate", "--folder", tmp_path, "--tsv", "a.tsv", "--top-k", 3)
+    )
+    assert message.startswith("--top-k needs --sample")
 
 
 def test_a_source_that_is_too_long_is_named(refused, model_folder, tmp_path):

@@ -11,7 +11,14 @@ import keras_tfm
 from keras_tfm.cli import main as main_module
 from keras_tfm.cli.main import main
 
-COMMANDS = ("quickstart", "train", "translate", "evaluate", "export")
+COMMANDS = (
+    "quickstart",
+    "train",
+    "translate",
+    "evaluate",
+    "score",
+    "export",
+)
 # Seconds; far less than TensorFlow takes, on a busy machine too. The best of a
 # few tries counts.
 QUICK = 1.5

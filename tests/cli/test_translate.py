@@ -11,6 +11,10 @@ from keras_tfm.cli.translate import check_pairs
 from keras_tfm.cli.translate import first_too_long
 from keras_tfm.cli.translate import translated
 from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.generation.beam_search import BeamSearchGenerator
+from keras_tfm.generation.length_penalty import GNMTLengthPenalty
+from keras_tfm.generation.sampling import SamplingGenerator
+from keras_tfm.tasks.hypothesis import Hypothesis
 
 
 def test_arguments_give_a_line_each_and_an_empty_one_stays_empty(
@@ -98,6 +102,46 @@ def test_broken_bytes_are_named_by_their_line(run, typed, model_folder):
     )
 
 
+def test_several_translations_have_a_score_and_a_line_each(
+    run, model_folder, translator, decoded
+):
+    code, output, errors = run(
+        *("translate", "--folder", model_folder, "--beams", 3, "--nbest", 2),
+        *("--length-penalty", 1, "eins", "", "zwei"),
+    )
+    assert (code, errors) == (0, "")
+    search = BeamSearchGenerator(
+        5, 3, num_hypotheses=2, length_penalty=GNMTLengthPenalty(1.0)
+    )
+    one, two = decoded(translator, ["eins", "zwei"], search)
+    assert output.splitlines() == [
+        f"{score:.4f}\t{text}" for text, score in (*one, ("", 0.0), *two)
+    ]
+
+
+def test_a_sample_is_drawn_with_its_seed_and_no_longer_than_its_source(
+    run, model_folder, translator, decoded, not_compiled
+):
+    code, output, errors = run(
+        *("translate", "--folder", model_folder, "--sample"),
+        *("--temperature", 3, "--seed", 7, "--min-length", 5),
+        *("--max-length-factor", 0.5, "e", "zwei"),
+    )
+    sampling = SamplingGenerator(5, temperature=3.0, seed=7, min_length=5)
+    found = decoded(translator, ["e", "zwei"], sampling, 0.5)
+    assert (code, errors) == (0, "")
+    assert output.splitlines() == [text for [(text, _)] in found]
+    # Half of 2 and of 5 tokens with their end.
+    assert [len(line) for line in output.splitlines()] == [1, 3]
+
+
+def test_a_search_that_cannot_be_is_refused_before_anything_is_loaded(
+    refused, tmp_path
+):
+    message = refused("translate", "--folder", tmp_path, "--nbest", 2, "eins")
+    assert message.startswith("--nbest must be at most --beams. Received")
+
+
 def test_texts_and_a_file_at_once_are_refused(refused, model_folder):
     message = refused(
         "translate", "--folder", model_folder, "eins", "--input", "a.txt"
@@ -130,10 +174,13 @@ def test_a_translation_never_takes_two_lines():
         def translate(self, texts):
             return ["a\nb" for _ in texts]
 
-    assert list(translated(Splits(), [["x"], ["y"]], "line")) == [
-        ["a b"],
-        ["a b"],
-    ]
+        def translate_nbest(self, texts):
+            return [[Hypothesis("a\nb", -1.5)] * 2 for _ in texts]
+
+    chunks = [["x"], ["y"]]
+    assert list(translated(Splits(), chunks, "line")) == [["a b"], ["a b"]]
+    [first, _] = translated(Splits(), chunks, "line", several=True)
+    assert first == ["-1.5000\ta b"] * 2
 
 
 def test_the_first_text_that_is_too_long_is_found(translator):
@@ -147,6 +194,10 @@ def test_pairs_that_are_too_long_are_named(translator):
     pairs = SentencePairs(["a", "123456789"], ["b", "c"], "mine.tsv")
     with pytest.raises(ValueError, match=r"mine\.tsv, pair 2: the text takes"):
         check_pairs(translator, pairs)
+    pairs = SentencePairs(["b", "c"], ["a", "123456789"], "mine.tsv")
+    check_pairs(translator, pairs)
+    with pytest.raises(ValueError, match="pair 2: the target takes 10 tokens"):
+        check_pairs(translator, pairs, targets=True)
 
 
 def test_a_line_is_answered_before_the_next_one_is_typed(model_folder):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from backend_functions import compiled
+from backend_functions import swift
 from keras import ops
 from models.transformer.made import V_TARGET
 from models.transformer.made import batch
@@ -13,6 +14,7 @@ from models.transformer.made import fresh
 from models.transformer.made import logits
 
 from keras_tfm.generation import GreedyGenerator
+from keras_tfm.generation import NextTokens
 
 # With this end one row of the three ends early and the others do not.
 START, END = 1, 6
@@ -61,8 +63,10 @@ def decode(source, max_length=LENGTH):
     return array(ids), array(scores)
 
 
-def without_cache(source, max_length=LENGTH):
+def without_cache(source, max_length=LENGTH, prefix=None):
     """Decode with a full pass for each position, rows cut in NumPy."""
+    if prefix is None:
+        prefix = np.zeros((len(source), max_length), "int32")
     rows = len(source)
     written = np.zeros((rows, max_length), "int32")
     scores, ended = np.zeros(rows), np.zeros(rows, bool)
@@ -74,8 +78,9 @@ def without_cache(source, max_length=LENGTH):
         row = row.astype("float64")
         row -= np.log(np.exp(row).sum(-1, keepdims=True))
         for r in np.flatnonzero(~ended):
-            written[r, index] = row[r].argmax()
-            scores[r] += row[r].max()
+            token = prefix[r, index] or row[r].argmax()
+            written[r, index] = token
+            scores[r] += row[r, token]
             ended[r] = written[r, index] == END
     return written, scores
 
@@ -150,6 +155,28 @@ def test_empty_rows_of_a_padded_batch_stay_empty():
     assert (padded_scores[3:] == 0.0).all()
 
 
+def test_a_prefix_is_as_if_the_model_had_written_it():
+    source = sources()
+    prefix = np.array([[3, 7, 2, 9], [0, 0, 0, 0], [5, 5, 0, 0]], "int32")
+    generator = GreedyGenerator(LENGTH, START, END)
+
+    def run(source, prefix):
+        cache = model().initial_cache(source, LENGTH)
+        active = np.ones(len(source), bool)
+        return generator(step, cache, active, prefix=prefix)
+
+    ids, scores = swift(run)(
+        ops.convert_to_tensor(source), ops.convert_to_tensor(prefix)
+    )
+    wanted = np.pad(prefix, ((0, 0), (0, LENGTH - 4)))
+    expected, expected_scores = without_cache(source, prefix=wanted)
+    np.testing.assert_array_equal(array(ids), expected)
+    np.testing.assert_allclose(array(scores), expected_scores, atol=1e-4)
+    # What follows depends on it.
+    free, _ = decode(source)
+    assert (array(ids)[0, 4:] != free[0, 4:]).any()
+
+
 def test_one_program_serves_every_batch_size_and_length():
     source = sources()
     expected, _ = decode(source)
@@ -180,5 +207,6 @@ def test_one_program_serves_every_batch_size_and_length():
     [([1.0, 5.0, 5.0], 1), ([3.0] * 3, 0), ([-1.0, -2.0, -0.5], 2)],
 )
 def test_of_equals_the_lowest_id_is_taken(scores, token):
-    found = GreedyGenerator(1).next_token(ops.convert_to_tensor([scores]))
-    assert array(found).tolist() == [token]
+    next_tokens = NextTokens(ops.convert_to_tensor([[scores]]))
+    found = GreedyGenerator(1).next_token(next_tokens, 0, seeds=None)
+    assert array(found).tolist() == [[token]]

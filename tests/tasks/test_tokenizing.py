@@ -5,6 +5,7 @@ import pytest
 
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.tasks.tokenizing import check_lengths
+from keras_tfm.tasks.tokenizing import end_rows
 from keras_tfm.tasks.tokenizing import pad_rows
 from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.tasks.tokenizing import train_tokenizer
@@ -34,13 +35,23 @@ def test_rows_are_the_ids_of_each_text():
 
 def test_padding_by_hand():
     rows = [np.array([5, 6, 7]), np.array([], "int32"), np.array([8])]
-    assert pad_rows(rows, 5, 4, end_id=2, pad_id=0).tolist() == [
-        [5, 6, 7, 2],
+    assert pad_rows(rows, 5, 4, pad_id=0).tolist() == [
+        [5, 6, 7, 0],
         [0, 0, 0, 0],
-        [8, 2, 0, 0],
+        [8, 0, 0, 0],
         [0, 0, 0, 0],
         [0, 0, 0, 0],
     ]
+
+
+@pytest.mark.parametrize(
+    ("empty", "expected"),
+    [(False, [[5, 6, 2], [], [8, 2]]), (True, [[5, 6, 2], [2], [8, 2]])],
+)
+def test_an_empty_row_gets_an_end_only_where_it_is_wanted(empty, expected):
+    rows = [np.array([5, 6]), np.array([], "int32"), np.array([8])]
+    ended = end_rows(rows, end_id=2, empty=empty)
+    assert [row.tolist() for row in ended] == expected
 
 
 def test_names_the_text_that_is_too_long():
@@ -48,6 +59,8 @@ def test_names_the_text_that_is_too_long():
     check_lengths(rows, limit=8)
     with pytest.raises(ValueError, match="Text 2 takes 8 tokens with its end"):
         check_lengths(rows, limit=7)
+    with pytest.raises(ValueError, match="Target 2 takes 8 tokens"):
+        check_lengths(rows, 7, "Target")
 
 
 def test_names_an_unknown_kind():

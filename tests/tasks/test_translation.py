@@ -253,16 +253,6 @@ def test_names_an_unknown_preset():
         make_translator(preset="transformer_tini")
 
 
-def test_a_compiled_program_for_each_shape_and_no_more(trained):
-    translator, _ = trained
-    translator._write = None
-    texts = ["1", "12", "1234567890"]
-    for _ in range(3):
-        translator.translate(texts)
-        translator.translate(texts[:1])
-    assert translator._write.experimental_get_tracing_count() == 1
-
-
 def test_the_log_of_tensorflow_has_no_sparse_gradients(trained):
     translator, _ = trained
     with tf.GradientTape() as tape:

@@ -4,6 +4,7 @@ Shape letters: B batch, H heads, T query length, S key length, D head size.
 """
 
 import keras
+from keras import ops
 
 from keras_tfm.layers.attention.projected_attention import ProjectedAttention
 from keras_tfm.ops.attention import split_heads
@@ -110,7 +111,7 @@ class MultiHeadAttention(ProjectedAttention):
             )
         query = zero_padding(query, implicit_mask(query))
         query = self._split(self.query(query))
-        key, value = self.project_context(value, key, padding_mask)
+        key, value = self._project(value, key, padding_mask)
         mask = self.merge_masks(
             query, key, padding_mask, attention_mask, use_causal_mask
         )
@@ -128,12 +129,11 @@ class MultiHeadAttention(ProjectedAttention):
             padding_mask: Boolean tensor `(batch, source_length)`.
 
         Returns:
-            The cache: a pair of keys `(B, H, S, D)` and values `(B, H, S, D)`.
+            The cache: a pair of keys `(B, H, D, S)`, so that their product
+            with a query runs along the positions, and values `(B, H, S, D)`.
         """
-        key = value if key is None else key
-        key = self.key(zero_padding(key, padding_mask))
-        value = self.value(zero_padding(value, padding_mask))
-        return self._split(key), self._split(value)
+        key, value = self._project(value, key, padding_mask)
+        return ops.transpose(key, (0, 1, 3, 2)), value
 
     def step(
         self, query, cache, padding_mask=None, return_attention_scores=False
@@ -149,7 +149,8 @@ class MultiHeadAttention(ProjectedAttention):
         Returns:
             The output, or the output and the weights, as `call` does.
         """
-        key, value = cache
+        keys, value = cache
+        key = ops.transpose(keys, (0, 1, 3, 2))
         query = self._split(self.query(query))
         mask = expand_padding_mask(padding_mask)
         output, scores = self.attend(query, key, value, mask, training=False)
@@ -157,6 +158,12 @@ class MultiHeadAttention(ProjectedAttention):
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return query_shape
+
+    def _project(self, value, key, padding_mask):
+        key = value if key is None else key
+        key = self.key(zero_padding(key, padding_mask))
+        value = self.value(zero_padding(value, padding_mask))
+        return self._split(key), self._split(value)
 
     def _split(self, sequence):
         return split_heads(sequence, self.num_heads)

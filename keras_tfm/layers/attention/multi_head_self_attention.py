@@ -125,12 +125,18 @@ class MultiHeadSelfAttention(ProjectedAttention):
             max_length: Integer S, the most tokens that the cache will hold.
 
         Returns:
-            A pair of zero tensors: keys `(B, H, S, D)`, values `(B, H, S, D)`.
+            A pair of zero tensors: keys `(B, H, D, S)`, so that their product
+            with a query runs along the positions, and values `(B, H, S, D)`.
         """
-        leading = (batch_size, self.num_heads, max_length)
+        heads, length = self.num_heads, max_length
         return (
-            ops.zeros((*leading, self._key_size), self.compute_dtype),
-            ops.zeros((*leading, self._value_size), self.compute_dtype),
+            ops.zeros(
+                (batch_size, heads, self._key_size, length), self.compute_dtype
+            ),
+            ops.zeros(
+                (batch_size, heads, length, self._value_size),
+                self.compute_dtype,
+            ),
         )
 
     def step(
@@ -139,6 +145,7 @@ class MultiHeadSelfAttention(ProjectedAttention):
         cache,
         cache_index,
         padding_mask=None,
+        attention_mask=None,
         return_attention_scores=False,
     ):
         """Attend causally to the cached positions and the new ones.
@@ -152,6 +159,9 @@ class MultiHeadSelfAttention(ProjectedAttention):
                 holds; the new ones are written from there.
             padding_mask: Boolean tensor `(batch, max_length)` of the cached
                 and the new positions.
+            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
+                new_length, max_length)`: who may attend to whom, in place of
+                the causal mask.
             return_attention_scores: Boolean. Whether to return the weights too,
                 `(batch, heads, new_length, max_length)`.
 
@@ -159,14 +169,19 @@ class MultiHeadSelfAttention(ProjectedAttention):
             The output and the new cache, and the weights if asked for.
         """
         query, key, value = self.project(inputs)
-        start = (0, 0, cache_index, 0)
-        keys = ops.slice_update(cache[0], start, key)
-        values = ops.slice_update(cache[1], start, value)
-        seen = causal_mask(query.shape[2], keys.shape[2], cache_index)
+        key = ops.transpose(key, (0, 1, 3, 2))
+        keys = ops.slice_update(cache[0], (0, 0, 0, cache_index), key)
+        values = ops.slice_update(cache[1], (0, 0, cache_index, 0), value)
+        if attention_mask is None:
+            attention_mask = causal_mask(
+                query.shape[2], values.shape[2], cache_index
+            )
         mask = combine_masks(
-            expand_attention_mask(seen), expand_padding_mask(padding_mask)
+            expand_attention_mask(attention_mask),
+            expand_padding_mask(padding_mask),
         )
-        output, scores = self.attend(query, keys, values, mask, training=False)
+        key = ops.transpose(keys, (0, 1, 3, 2))
+        output, scores = self.attend(query, key, values, mask, training=False)
         if return_attention_scores:
             return output, (keys, values), scores
         return output, (keys, values)

@@ -124,6 +124,7 @@ class Decoder(Stack):
         cache,
         cache_index,
         context_padding_mask=None,
+        attention_mask=None,
         return_attention_scores=False,
     ):
         """Decode the next positions; equal to `call` at these positions.
@@ -134,6 +135,8 @@ class Decoder(Stack):
             cache_index: Integer or scalar tensor: how many positions the cache
                 holds.
             context_padding_mask: Boolean tensor `(batch, source_length)`.
+            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
+                new_length, max_length)`, in place of the causal mask.
             return_attention_scores: Boolean. Whether to return the weights too.
 
         Returns:
@@ -147,6 +150,7 @@ class Decoder(Stack):
                 block_cache,
                 cache_index,
                 context_padding_mask,
+                attention_mask,
                 return_attention_scores=True,
             )
             caches.append(new_cache)

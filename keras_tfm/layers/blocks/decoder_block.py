@@ -203,6 +203,7 @@ class DecoderBlock(BlockParts):
         cache,
         cache_index,
         context_padding_mask=None,
+        attention_mask=None,
         return_attention_scores=False,
     ):
         """Decode the next positions; equal to `call` at these positions.
@@ -213,6 +214,8 @@ class DecoderBlock(BlockParts):
             cache_index: Integer or scalar tensor: how many positions the cache
                 holds.
             context_padding_mask: Boolean tensor `(batch, source_length)`.
+            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
+                new_length, max_length)`, in place of the causal mask.
             return_attention_scores: Boolean. Whether to return the weights too.
 
         Returns:
@@ -222,7 +225,11 @@ class DecoderBlock(BlockParts):
 
         def attend(x):
             return self.self_attention.sublayer.step(
-                x, cache["self"], cache_index, return_attention_scores=True
+                x,
+                cache["self"],
+                cache_index,
+                attention_mask=attention_mask,
+                return_attention_scores=True,
             )
 
         def attend_to_context(x):

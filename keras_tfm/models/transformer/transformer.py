@@ -4,7 +4,6 @@ Shape letters: B batch, T target length, S source length, E hidden_dim.
 """
 
 import keras
-from keras import ops
 
 from keras_tfm.checks import check_choice
 from keras_tfm.checks import check_divisible
@@ -14,7 +13,7 @@ from keras_tfm.layers.blocks.decoder import Decoder
 from keras_tfm.layers.blocks.encoder import Encoder
 from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
 from keras_tfm.layers.position.positional_encoding import PositionalEncoding
-from keras_tfm.models.backbone import Backbone
+from keras_tfm.models.encoder_decoder import EncoderDecoder
 from keras_tfm.models.presets import preset_arguments
 from keras_tfm.models.transformer.token_mask import TokenMask
 
@@ -22,7 +21,7 @@ TIES = ("all", "decoder", None)
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
-class Transformer(Backbone):
+class Transformer(EncoderDecoder):
     """Predict each token of a target sequence from a source and the past.
 
     Embeddings and sinusoids, an `Encoder`, a `Decoder` and a projection to the
@@ -248,95 +247,6 @@ class Transformer(Backbone):
         return cls(
             source_vocabulary_size, **{**preset_arguments(preset), **kwargs}
         )
-
-    def encode(self, source_ids, return_attention_scores=False):
-        """Encode source ids `(batch, source_length)`, without dropout.
-
-        Returns:
-            Float tensor `(batch, source_length, hidden_dim)`, and the tuple of
-            each block's weights if asked for.
-        """
-        x = self.position(self.source_embedding(source_ids))
-        return self.encoder(
-            x,
-            padding_mask=self.find_tokens(source_ids),
-            return_attention_scores=return_attention_scores,
-            training=False,
-        )
-
-    def initial_cache(self, source_ids, max_length):
-        """Encode a source and make the cache for `step`.
-
-        Args:
-            source_ids: Integer tensor `(batch, source_length)`.
-            max_length: Integer, the most target tokens that will be decoded.
-
-        Returns:
-            A dictionary of tensors: the source mask, and each decoder block's
-            cached keys and values.
-        """
-        mask = self.find_tokens(source_ids)
-        return {
-            "source_mask": mask,
-            "blocks": self.decoder.initial_cache(
-                ops.shape(source_ids)[0],
-                max_length,
-                self.encode(source_ids),
-                mask,
-            ),
-        }
-
-    def step(self, target_ids, cache, cache_index):
-        """Predict what follows the next target tokens.
-
-        Equal to `call` at the same positions.
-
-        Args:
-            target_ids: Integer tensor `(batch, new_length)`.
-            cache: What `initial_cache` or the step before returned.
-            cache_index: Integer or scalar tensor: how many tokens came before.
-
-        Returns:
-            Logits `(batch, new_length, target_vocabulary_size)` and the new
-            cache.
-        """
-        x = self.target_embedding(target_ids)
-        x = self.position(x, start_index=cache_index)
-        x, blocks = self.decoder.step(
-            x, cache["blocks"], cache_index, cache["source_mask"]
-        )
-        return self.logits(x), {**cache, "blocks": blocks}
-
-    def attention_scores(self, source_ids, target_ids):
-        """Return every attention weight of a pass without dropout.
-
-        Args:
-            source_ids: Integer tensor `(batch, source_length)`.
-            target_ids: Integer tensor `(batch, target_length)`, what the
-                decoder reads.
-
-        Returns:
-            A dictionary of `encoder`, `decoder` and `cross`: tuples of float32
-            tensors `(batch, num_heads, …, …)`, one for each block, whose rows
-            sum to 1.
-        """
-        context, encoder = self.encode(source_ids, True)
-        x = self.position(self.target_embedding(target_ids))
-        _, decoder, cross = self.decoder(
-            x,
-            context,
-            padding_mask=self.find_tokens(target_ids),
-            context_padding_mask=self.find_tokens(source_ids),
-            return_attention_scores=True,
-            training=False,
-        )
-        return {"encoder": encoder, "decoder": decoder, "cross": cross}
-
-    def logits(self, vectors):
-        """Score every target token for the decoder's vectors."""
-        if self.project is None:
-            return self.target_embedding(vectors, reverse=True)
-        return self.project(vectors)
 
 
 def _check_tie(tie_embeddings, source_size, target_size):

@@ -179,6 +179,6 @@ def test_steps_leave_padded_positions_out():
 def test_an_empty_cache_has_the_compute_dtype():
     layer = make(dtype="mixed_bfloat16")
     keys, values = layer.initial_cache(B, 17)
-    assert tuple(keys.shape) == (B, H, 17, D)
+    assert tuple(keys.shape) == (B, H, D, 17)
     assert tuple(values.shape) == (B, H, 17, DV)
     assert keras.backend.standardize_dtype(keys.dtype) == "bfloat16"

@@ -1,0 +1,187 @@
+"""What every encoder-decoder model can do beside training: encode and decode.
+
+Shape letters: B batch, T target length, S source length.
+"""
+
+from keras import ops
+
+from keras_tfm.models.backbone import Backbone
+from keras_tfm.ops.search import ancestor_mask
+
+
+class EncoderDecoder(Backbone):
+    """Abstract: encode a source, and decode a target step by step.
+
+    A subclass builds the graph for training and sets its parts:
+    `source_embedding`, `target_embedding`, `position`, `find_tokens`,
+    `encoder`, `decoder` and `project`, which is `None` where the target
+    embedding makes the logits.
+    """
+
+    def encode(self, source_ids, return_attention_scores=False):
+        """Encode source ids `(batch, source_length)`, without dropout.
+
+        Returns:
+            Float tensor `(batch, source_length, hidden_dim)`, and the tuple of
+            each block's weights if asked for.
+        """
+        x = self.position(self.source_embedding(source_ids))
+        return self.encoder(
+            x,
+            padding_mask=self.find_tokens(source_ids),
+            return_attention_scores=return_attention_scores,
+            training=False,
+        )
+
+    def initial_cache(self, source_ids, max_length, num_beams=1):
+        """Encode a source and make the cache for `step`.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            max_length: Integer, the most target tokens that will be decoded.
+            num_beams: Integer, the alternatives at each position. The source
+                is encoded and kept once for all of them. Defaults to `1`.
+
+        Returns:
+            A dictionary of tensors: the source mask, and each decoder block's
+            cached keys and values.
+        """
+        mask = self.find_tokens(source_ids)
+        return {
+            "source_mask": mask,
+            "blocks": self.decoder.initial_cache(
+                ops.shape(source_ids)[0],
+                max_length * num_beams,
+                self.encode(source_ids),
+                mask,
+            ),
+        }
+
+    def grow_cache(self, cache, max_length, num_beams=1):
+        """Make room for more target tokens; what is cached stays.
+
+        Args:
+            cache: What `initial_cache` or `step` returned.
+            max_length: Integer, the most target tokens from now on.
+            num_beams: Integer, as in `initial_cache`. Defaults to `1`.
+
+        Returns:
+            The cache, with room for `max_length` tokens of each beam.
+        """
+
+        def grown(block):
+            keys, values = block["self"]
+            more = max_length * num_beams - values.shape[2]
+            keys = ops.pad(keys, ((0, 0), (0, 0), (0, 0), (0, more)))
+            values = ops.pad(values, ((0, 0), (0, 0), (0, more), (0, 0)))
+            return {**block, "self": (keys, values)}
+
+        return {**cache, "blocks": tuple(map(grown, cache["blocks"]))}
+
+    def step(
+        self,
+        target_ids,
+        cache,
+        cache_index,
+        ancestors=None,
+        return_attention_scores=False,
+    ):
+        """Predict what follows the next target tokens.
+
+        Equal to `call` at the same positions. The tokens are consecutive; with
+        `ancestors` they are the beams of a search, alternatives at one
+        position.
+
+        Args:
+            target_ids: Integer tensor `(batch, new_length)`.
+            cache: What `initial_cache` or the step before returned.
+            cache_index: Integer or scalar tensor: how many positions came
+                before.
+            ancestors: Integer tensor `(batch, new_length, max_length)`: at each
+                position the beam that a beam descends from, see
+                `keras_tfm.ops.search.ancestor_mask`. Defaults to none.
+            return_attention_scores: Boolean. Whether to return the weights too.
+
+        Returns:
+            Logits `(batch, new_length, target_vocabulary_size)` and the new
+            cache; with `return_attention_scores=True` also a dictionary of
+            `decoder` and `cross`: tuples of float32 tensors `(batch,
+            num_heads, new_length, …)`, one for each block. The keys of
+            `decoder` are those of the cache.
+        """
+        x = self.target_embedding(target_ids)
+        start, mask = cache_index, None
+        if ancestors is None:
+            x = self.position(x, start_index=cache_index)
+        else:
+            position = ops.cast(cache_index, "int32")
+            x = self.position(x, positions=ops.reshape(position, (1,)))
+            beams = ancestors.shape[1]
+            start = position * beams
+            # Those of positions that the cache has room for.
+            room = cache["blocks"][0]["self"][1].shape[2] // beams
+            mask = ancestor_mask(ancestors[:, :, :room], position)
+        x, blocks, own, cross = self.decoder.step(
+            x,
+            cache["blocks"],
+            start,
+            cache["source_mask"],
+            mask,
+            return_attention_scores=True,
+        )
+        cache = {**cache, "blocks": blocks}
+        if return_attention_scores:
+            return self.logits(x), cache, {"decoder": own, "cross": cross}
+        return self.logits(x), cache
+
+    def target_vectors(self, source_ids, target_ids):
+        """Return the decoder's vectors of a pass without dropout.
+
+        Their `logits` are what `call` returns.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            target_ids: Integer tensor `(batch, target_length)`, what the
+                decoder reads.
+
+        Returns:
+            Float tensor `(batch, target_length, hidden_dim)`.
+        """
+        return self.decoder(
+            self.position(self.target_embedding(target_ids)),
+            self.encode(source_ids),
+            padding_mask=self.find_tokens(target_ids),
+            context_padding_mask=self.find_tokens(source_ids),
+            training=False,
+        )
+
+    def attention_scores(self, source_ids, target_ids):
+        """Return every attention weight of a pass without dropout.
+
+        Args:
+            source_ids: Integer tensor `(batch, source_length)`.
+            target_ids: Integer tensor `(batch, target_length)`, what the
+                decoder reads.
+
+        Returns:
+            A dictionary of `encoder`, `decoder` and `cross`: tuples of float32
+            tensors `(batch, num_heads, …, …)`, one for each block, whose rows
+            sum to 1.
+        """
+        context, encoder = self.encode(source_ids, True)
+        x = self.position(self.target_embedding(target_ids))
+        _, decoder, cross = self.decoder(
+            x,
+            context,
+            padding_mask=self.find_tokens(target_ids),
+            context_padding_mask=self.find_tokens(source_ids),
+            return_attention_scores=True,
+            training=False,
+        )
+        return {"encoder": encoder, "decoder": decoder, "cross": cross}
+
+    def logits(self, vectors):
+        """Score every target token for the decoder's vectors."""
+        if self.project is None:
+            return self.target_embedding(vectors, reverse=True)
+        return self.project(vectors)
