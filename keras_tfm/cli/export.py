@@ -81,7 +81,8 @@ def export(  # noqa: PLR0913 (each is an option)
         Quantization | None,
         typer.Option(
             "--quantization",
-            help="What ctranslate2 stores the weights in.",
+            help="What the weights are stored in: int8 for a SavedModel, any "
+            "of them for ctranslate2.",
             show_default="float32",
         ),
     ] = None,

@@ -31,7 +31,7 @@ class TokenizerOps(StrEnum):
 
 
 class Quantization(StrEnum):
-    """What CTranslate2 stores weights in."""
+    """What weights are stored in; a SavedModel takes int8 alone."""
 
     int8 = "int8"
     int8_float32 = "int8_float32"
@@ -69,7 +69,8 @@ class ExportRequest:
         format: `FormatName`.
         jit: Boolean. Whether XLA compiles a SavedModel; `None` is `True`.
         tokenizer_ops: `TokenizerOps` of a SavedModel; `None` is `tf_text`.
-        quantization: `Quantization` of CTranslate2, or `None` for float32.
+        quantization: `Quantization` of a SavedModel or of CTranslate2, or
+            `None` for float32.
         search: `SearchOptions`, how the decoder that is written chooses.
     """
 
@@ -100,7 +101,6 @@ class ExportRequest:
         own = {
             "jit": FormatName.saved_model,
             "tokenizer_ops": FormatName.saved_model,
-            "quantization": FormatName.ctranslate2,
         }
         for name, owner in own.items():
             value = getattr(self, name)
@@ -112,6 +112,7 @@ class ExportRequest:
                     f"{option} is for --format {owner}. Received: --format "
                     f"{self.format}."
                 )
+        self._check_quantization()
         given = self.search.given()
         if given and self.format == FormatName.ctranslate2:
             raise ValueError(
@@ -124,6 +125,20 @@ class ExportRequest:
                 f"--nbest has no place in --format {self.format}, which gives "
                 "the best translation alone. Leave it out, or take --format "
                 "saved_model."
+            )
+
+    def _check_quantization(self) -> None:
+        if self.quantization is None or self.format == FormatName.ctranslate2:
+            return
+        if self.format != FormatName.saved_model:
+            raise ValueError(
+                f"--quantization {self.quantization} is for --format "
+                f"saved_model or ctranslate2. Received: --format {self.format}."
+            )
+        if self.quantization != Quantization.int8:
+            raise ValueError(
+                "--format saved_model takes --quantization int8 alone. "
+                f"Received: --quantization {self.quantization}."
             )
 
     def check_output(self, output: Path, overwrite: bool) -> None:
@@ -186,6 +201,7 @@ class ExportRequest:
             path,
             jit_compile=self.jit is not False,
             tokenizer_ops=self.tokenizer_ops or TokenizerOps.tf_text,
+            quantization=self.quantization,
         )
 
     def _check_folder(self, output: Path, overwrite: bool) -> None:

@@ -57,6 +57,11 @@ class Buckets:
         """
         most = self.batch_sizes[-1]
         count = tf.shape(columns[0].row_lengths())[0]
+        # Rows of like length go together: less padding, and a loop over tokens
+        # ends sooner.
+        lengths = tf.stack([column.row_lengths() for column in columns])
+        order = tf.argsort(tf.reduce_max(lengths, axis=0), stable=True)
+        columns = [tf.gather(column, order) for column in columns]
 
         def run_chunk(start, *before):
             chunk = [column[start : start + most] for column in columns]
@@ -78,7 +83,8 @@ class Buckets:
             (tf.constant(0), *empty),
             shape_invariants=(tf.TensorShape(()), *shapes),
         )
-        return tuple(results)
+        back = tf.math.invert_permutation(order)
+        return tuple(tf.gather(result, back) for result in results)
 
     def _padded(self, columns: Sequence[tf.RaggedTensor]) -> list[tf.Tensor]:
         # One length for all columns keeps the number of programs small.

@@ -4,6 +4,8 @@ Shape letters: B batch, K beams, N hypotheses, T target length, S source
 length, V vocabulary.
 """
 
+import copy
+
 from keras import ops
 
 from keras_tfm.checks import check_positive_int
@@ -93,6 +95,11 @@ class BeamSearchGenerator(Generator):
                 f"{coverage_penalty}."
             )
         self.coverage_penalty = coverage_penalty
+
+    def for_best(self):
+        best = copy.copy(self)
+        best.num_hypotheses = 1
+        return best
 
     @property
     def reads_attention(self):

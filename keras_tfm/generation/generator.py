@@ -99,14 +99,20 @@ class Generator(abc.ABC):
     def finish(self, state):
         """Return ids `(B, N, T)`, scores `(B, N)`, ancestors `(B, N, T)`."""
 
+    def for_best(self):
+        """Return a generator of the best hypothesis alone; it ends sooner."""
+        return self
+
     @property
     def cache_lengths(self):
-        """The lengths that a growing cache takes: quarters of the greatest.
+        """The lengths that a growing cache takes: up to four equal steps.
 
-        Every length is a loop of its own in a compiled program.
+        Every one is a loop of its own in a compiled program.
         """
-        quarters = {-(-self.max_length * part // 4) for part in (1, 2, 3, 4)}
-        return tuple(sorted(quarters))
+        steps = min(4, max(1, self.max_length // 8))
+        return tuple(
+            -(-self.max_length * step // steps) for step in range(1, steps + 1)
+        )
 
     @property
     def reads_attention(self):
@@ -142,7 +148,7 @@ class Generator(abc.ABC):
             tokens, the end included, unless the generator says otherwise. With
             `return_attention_scores=True` also the weights.
         """
-        found = self.n_best(step, cache, active, **row_arguments)
+        found = self.for_best().n_best(step, cache, active, **row_arguments)
         return tree.map_structure(lambda tensor: tensor[:, 0], found)
 
     def n_best(
@@ -191,23 +197,14 @@ class Generator(abc.ABC):
         rows = Rows.of_call(
             self, active, prefix, max_lengths, seeds, source_mask
         )
-        wants = return_attention_scores or self.reads_attention
-
-        def read(state, cache, index):
-            arguments = {}
-            if "ancestors" in state:
-                arguments["ancestors"] = state["ancestors"]
-            if wants:
-                arguments["return_attention_scores"] = True
-            return step(state["last"], cache, index, **arguments)
-
+        read = self._reader(step, return_attention_scores)
         lengths = self.cache_lengths
         if grow_cache is None or return_attention_scores:
             lengths = (self.max_length,)
         if grow_cache is not None:
             cache = grow_cache(cache, lengths[0])
-        state = self.begin(rows)
         index = ops.convert_to_tensor(0, "int32")
+        state = self.begin(rows)
         record = ()
         if return_attention_scores:
             # Only its shapes are used: a compiler drops the rest.
@@ -215,15 +212,15 @@ class Generator(abc.ABC):
             record = empty_record(weights, self.max_length)
 
         def write(index, state, cache, record):
-            logits, cache, *weights = read(state, cache, index)
+            logits, cache, weights = read(state, cache, index)
             if return_attention_scores:
-                record = written_record(record, weights[0], index)
+                record = written_record(record, weights, index)
             state = self.advance(
                 state,
                 self._next_tokens(logits, state["ids"], index, rows),
                 index,
                 rows,
-                weights[0]["cross"][-1] if self.reads_attention else None,
+                weights["cross"][-1] if self.reads_attention else None,
             )
             return index + 1, state, cache, record
 
@@ -238,6 +235,21 @@ class Generator(abc.ABC):
             return ids, scores
         real = ops.not_equal(ids, self.pad_id)
         return ids, scores, read_record(record, ancestors, real)
+
+    def _reader(self, step, return_attention_scores):
+        arguments = {}
+        if return_attention_scores or self.reads_attention:
+            arguments["return_attention_scores"] = True
+
+        def read(state, cache, index):
+            if "ancestors" in state:
+                arguments["ancestors"] = state["ancestors"]
+            logits, cache, *weights = step(
+                state["last"], cache, index, **arguments
+            )
+            return logits, cache, *(weights or [None])
+
+        return read
 
     def _next_tokens(self, logits, ids, index, rows):
         # Padding is no token: no model learns when to write it, and what

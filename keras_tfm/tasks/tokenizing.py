@@ -77,7 +77,8 @@ def end_rows(
             never decoded. Defaults to `False`.
 
     Example:
-        >>> [row.tolist() for row in end_rows([np.array([7]), []], 2)]
+        >>> rows = [np.array([7]), np.array([], "int32")]
+        >>> [row.tolist() for row in end_rows(rows, 2)]
         [[7, 2], []]
     """
     return [

@@ -37,8 +37,15 @@ def test_the_choices_are_those_of_the_library():
         ),
         (
             "saved_model",
+            {"quantization": Quantization.int16},
+            "--format saved_model takes --quantization int8 alone. Received: "
+            "--quantization int16.",
+        ),
+        (
+            "onnx",
             {"quantization": Quantization.int8},
-            "--quantization int8 is for --format ctranslate2.",
+            "--quantization int8 is for --format saved_model or ctranslate2. "
+            "Received: --format onnx.",
         ),
         (
             "ctranslate2",

@@ -56,3 +56,17 @@ def test_the_results_are_those_of_the_rows_in_their_order(count):
     assert second.numpy().tolist() == [[sum(row)] for row in others]
     assert shapes <= set(BUCKETS.shapes())
     assert bool(shapes) == bool(count)
+
+
+def test_rows_of_like_length_go_together():
+    seen = []
+
+    def watch(ids):
+        tf.py_function(lambda x: seen.append(tuple(x.shape)), [ids], Tout=[])
+        return (ids[:, :1],)
+
+    rows = [[1] * length for length in (7, 2, 1, 6, 3, 7, 2, 3, 5, 1)]
+    column = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
+    # Eagerly, so that the chunks are seen in their order.
+    BUCKETS.run(watch, [column], [tf.TensorShape((None, 1))], [tf.int32])
+    assert seen == [(5, 3), (5, 7)]

@@ -19,6 +19,7 @@ def loaded(path):
     return Interpreter(str(path)).get_signature_runner()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_it_writes_what_tensorflow_writes_for_any_batch_and_length(
     kind, tmp_path

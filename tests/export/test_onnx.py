@@ -26,6 +26,7 @@ def loaded(path):
     return lambda ids: session.run(NAMES, {"ids": ids})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_it_writes_what_tensorflow_writes_for_any_batch_and_length(
     kind, tmp_path

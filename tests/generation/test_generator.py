@@ -225,3 +225,40 @@ def test_padding_is_never_written_even_where_it_is_likeliest():
     away = log_probability(0) - 1
     expected = 2 * away + log_probability(4) + log_probability(2)
     np.testing.assert_allclose(array(scores), [expected], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("max_length", "lengths"),
+    [
+        (1, (1,)),
+        (15, (15,)),
+        (16, (8, 16)),
+        (29, (10, 20, 29)),
+        (32, (8, 16, 24, 32)),
+        (131, (33, 66, 99, 131)),
+    ],
+)
+def test_a_cache_grows_in_a_few_equal_steps(max_length, lengths):
+    assert GreedyGenerator(max_length).cache_lengths == lengths
+
+
+def test_a_growing_cache_is_grown_before_it_is_full():
+    step, cache = writer([5, 4, 6, 3] * 6)
+    room = []
+
+    def needs_room(last, cache, index):
+        logits, tokens = step(last, cache[0], index)
+        assert int(index) < cache[1].shape[0]
+        return logits, (tokens, cache[1])
+
+    def grow(cache, length):
+        room.append(length)
+        return cache[0], ops.zeros(length)
+
+    generator = GreedyGenerator(24)
+    with op_by_op():
+        ids, _ = generator(
+            needs_room, (cache, ops.zeros(8)), all_active(1), grow_cache=grow
+        )
+    assert room == [8, 16, 24]
+    assert array(ids).tolist() == [[5, 4, 6, 3] * 6]
