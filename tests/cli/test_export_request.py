@@ -127,7 +127,11 @@ def test_a_translator_keeps_a_search_of_its_own():
     assert translator.generator == "its own"
     assert translator.written == (
         "x",
-        {"jit_compile": True, "tokenizer_ops": "tf_text"},
+        {
+            "jit_compile": True,
+            "tokenizer_ops": "tf_text",
+            "quantization": None,
+        },
     )
 
 
@@ -138,10 +142,15 @@ def test_a_saved_model_returns_as_many_hypotheses_as_there_are_beams():
             "saved_model",
             jit=False,
             tokenizer_ops=TokenizerOps.core,
+            quantization=Quantization.int8,
             search=SearchOptions(beams=3, nbest=nbest),
         ).write(translator, "x")
         assert translator.generator.num_hypotheses == expected
         assert translator.written == (
             "x",
-            {"jit_compile": False, "tokenizer_ops": "core"},
+            {
+                "jit_compile": False,
+                "tokenizer_ops": "core",
+                "quantization": "int8",
+            },
         )
