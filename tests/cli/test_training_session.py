@@ -14,6 +14,8 @@ from keras_tfm.cli.main import main
 from keras_tfm.cli.training_session import source_lengths
 from keras_tfm.tasks.translation import Translator
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = (
     *("--tokenizer", "characters", "--num-layers", "1", "--hidden-dim", "8"),
     *("--intermediate-dim", "12", "--num-heads", "2", "--dropout", "0"),

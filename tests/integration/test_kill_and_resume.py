@@ -6,9 +6,12 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 from keras_tfm.cli.main import main
 from keras_tfm.tasks.translation import Translator
+
+pytestmark = pytest.mark.slow
 
 STEPS = "400"
 OPTIONS = (

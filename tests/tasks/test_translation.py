@@ -197,6 +197,7 @@ def test_the_saved_model_holds_each_weight_once(trained, exported):
     assert size < 1.2 * weights + 10_000
 
 
+@pytest.mark.slow
 def test_a_resumed_training_equals_one_without_a_break(tmp_path):
     pairs = make_pairs(200)
     whole = make_translator(dropout=0.1)
