@@ -32,7 +32,7 @@ SIZES = {
     "num_heads": 4,
 }
 VOCABULARY_SIZE = 10_000
-CASES = ((1, 1), (8, 1), (64, 1), (1, 4), (64, 4))
+CASES = ("1x1", "8x1", "64x1", "1x4", "64x4")
 CONTENDERS = ("ours", "ctranslate2", "ctranslate2_int8", "marian", "keras_hub")
 
 
@@ -42,6 +42,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--contenders", nargs="+", default=CONTENDERS)
+    parser.add_argument(
+        "--cases", nargs="+", default=CASES, help="rows x beams, such as 64x4"
+    )
     parser.add_argument("--translator", help="folder of a trained translator")
     parser.add_argument("--source", help="its texts, one a line")
     parser.add_argument("--output", help="JSON file to write")
@@ -79,7 +82,8 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for name in names
     }
     results: dict[str, Any] = {"threads": arguments.threads, "cases": []}
-    for rows, beams in CASES:
+    for shape in arguments.cases:
+        rows, beams = map(int, shape.split("x"))
         case = {"rows": rows, "beams": beams, "seconds": {}}
         for name, worker in workers.items():
             # The first call compiles; a contender may be unable to.

@@ -85,7 +85,7 @@ SplitOption = Annotated[
         "--split",
         help="Split of --tfds or --translate-folder.",
         rich_help_panel=_PANEL,
-        show_default="train; test to evaluate",
+        show_default="train; test to evaluate or score",
     ),
 ]
 

@@ -78,8 +78,8 @@ class Generator(abc.ABC):
         Returns:
             A dictionary of tensors whose shapes never change. The loop reads
             `ids (B, K, T)` (what is written), `last (B, K)` (the next tokens
-            to read), `done (B,)` and, with more than one beam, `ancestors
-            (B, K, T)`.
+            to read), `done (B,)` and, where beams are copied, `ancestors (B,
+            K, T)`.
         """
 
     @abc.abstractmethod
@@ -130,9 +130,9 @@ class Generator(abc.ABC):
         Args:
             step: Function of the last tokens `(B, K)`, the cache and the
                 position, an int32 scalar. Returns the logits `(B, K, V)` of
-                the next token and the new cache, of the same shapes. With
-                more than one beam it is called with `ancestors (B, K, T)` too,
-                see `keras_tfm.ops.search.ancestor_mask`; with
+                the next token and the new cache, of the same shapes. A beam
+                search calls it with `ancestors (B, K, T)` too, see
+                `keras_tfm.ops.search.ancestor_mask`; with
                 `return_attention_scores=True` it also returns a dictionary of
                 the weights of each block: `decoder`, a tuple of `(B, H, K,
                 T * K)`, and `cross`, a tuple of `(B, H, K, S)`.
