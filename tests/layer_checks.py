@@ -15,6 +15,8 @@ import numpy as np
 from gradients import compiled
 from keras import ops
 
+from keras_tfm.layers.regularization.dropout import Dropout
+
 # What a fresh process runs: it knows nothing but keras and keras_tfm.
 LOAD_MODELS = """
     import pathlib
@@ -208,7 +210,7 @@ def check_dropout(case):
     dropouts = [
         inner
         for inner in inner_layers(layer)
-        if isinstance(inner, keras.layers.Dropout) and inner.rate
+        if isinstance(inner, Dropout) and inner.rate
     ]
     assert len(dropouts) == case.num_dropouts
     streams = {

@@ -12,6 +12,7 @@ from numpy_reference import all_masks
 
 from keras_tfm.layers import Decoder
 from keras_tfm.layers import DecoderBlock
+from keras_tfm.layers import Dropout
 from keras_tfm.layers import Encoder
 from keras_tfm.layers import EncoderBlock
 from keras_tfm.layers import MultiHeadAttention
@@ -180,7 +181,7 @@ def run(layer, x, context, masks, scores=False, training=False):
 def rewind_dropouts(layer):
     """Let every dropout of a layer start its stream again."""
     for number, inner in enumerate(inner_layers(layer)):
-        if isinstance(inner, keras.layers.Dropout) and inner.rate:
+        if isinstance(inner, Dropout) and inner.rate:
             inner.seed_generator.state.assign([number, 0])
 
 

@@ -19,10 +19,12 @@ from keras_tfm.layers.position.one_hot_positional_encoding import (
     OneHotPositionalEncoding,
 )
 from keras_tfm.layers.position.positional_encoding import PositionalEncoding
+from keras_tfm.layers.regularization.dropout import Dropout
 
 __all__ = [
     "Decoder",
     "DecoderBlock",
+    "Dropout",
     "Encoder",
     "EncoderBlock",
     "FeedForward",

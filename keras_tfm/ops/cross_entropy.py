@@ -48,23 +48,63 @@ def smoothed_cross_entropy(
     check_share("label_smoothing", label_smoothing)
     check_choice("flavour", flavour, FLAVOURS)
     logits = ops.cast(logits, "float32")
-    if weights is not None:
-        weights = ops.cast(weights, "float32")
-        counted = ops.not_equal(weights, 0.0)
-        labels = ops.where(counted, labels, ops.zeros_like(labels))
-        logits = ops.where(ops.expand_dims(counted, -1), logits, 0.0)
-    right = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
-    right = ops.squeeze(right, -1)
-    total = ops.logsumexp(logits, axis=-1)
-    losses = total - right
-    if label_smoothing:
-        # -sum(log p) / V, the cross-entropy against the uniform distribution.
-        spread = total - ops.mean(logits, axis=-1)
-        if flavour == "tensor2tensor":
-            size = logits.shape[-1]
-            spread = (spread * size - losses) / (size - 1)
-        losses = (1.0 - label_smoothing) * losses + label_smoothing * spread
-    return losses if weights is None else losses * weights
+    if weights is None:
+        return _losses(logits, labels, label_smoothing, flavour)
+    weights = ops.cast(weights, "float32")
+    counted = ops.not_equal(weights, 0.0)
+    labels = ops.where(counted, labels, ops.zeros_like(labels))
+    losses = _losses(logits, labels, label_smoothing, flavour, counted)
+    return losses * weights
+
+
+def label_logits(labels, logits):
+    """Pick the logit of each label: `(B, T)` of `(B, T, V)`."""
+    picked = ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1)
+    return ops.squeeze(picked, -1)
+
+
+def _losses(logits, labels, label_smoothing, flavour, counted=None):
+    size = logits.shape[-1]
+    labels = ops.cast(labels, "int32")
+    spread = size if flavour == "uniform" else size - 1
+    wrong_target = label_smoothing / spread
+    right_target = 1.0 - wrong_target * (size - 1)
+
+    def losses_and_gradient(logits):
+        shape = ops.shape(labels)
+        # One row a token: XLA finds faster sums for two axes than for three.
+        rows = ops.reshape(logits, (-1, size))
+        largest = ops.max(rows, axis=-1, keepdims=True)
+        powers = ops.exp(rows - largest)
+        total = ops.sum(powers, axis=-1, keepdims=True)
+        log_total = ops.reshape(ops.log(total) + largest, shape)
+        losses = log_total - label_logits(labels, logits)
+        if label_smoothing:
+            # -sum(log p) / V, against the uniform distribution.
+            even = log_total - ops.reshape(ops.mean(rows, axis=-1), shape)
+            if flavour == "tensor2tensor":
+                even = (even * size - losses) / (size - 1)
+            losses = (1.0 - label_smoothing) * losses + label_smoothing * even
+        if counted is not None:
+            losses = ops.where(counted, losses, 0.0)
+
+        def gradient(*args, upstream=None):
+            # Probabilities less targets, in one pass: the derivative that a
+            # backend finds goes through an array of zeros and a scatter.
+            (upstream,) = args or (upstream,)
+            ids = ops.arange(size, dtype="int32")
+            right = ops.equal(ids, ops.reshape(labels, (-1, 1)))
+            targets = ops.where(right, right_target, wrong_target)
+            errors = powers / total - targets
+            errors = errors * ops.reshape(upstream, (-1, 1))
+            if counted is not None:
+                real = ops.reshape(counted, (-1, 1))
+                errors = ops.where(real, errors, 0.0)
+            return ops.reshape(errors, ops.shape(logits))
+
+        return losses, gradient
+
+    return ops.custom_gradient(losses_and_gradient)(logits)
 
 
 def token_mean(values, weights):

@@ -7,13 +7,12 @@ place. Here every number is a hash of the seeds, the position and its column,
 as in a counter-based generator.
 """
 
-import numpy as np
 from keras import ops
 
-# Odd constants of good mixers: the golden ratio, and those of MurmurHash3's
-# last step.
-_GOLDEN = 0x9E3779B9
-_FIRST, _SECOND = 0x85EBCA6B, 0xC2B2AE35
+from keras_tfm.ops.bit_mixing import GOLDEN
+from keras_tfm.ops.bit_mixing import as_unsigned
+from keras_tfm.ops.bit_mixing import mix_bits
+from keras_tfm.ops.bit_mixing import unsigned
 
 
 def row_uniform(seed, row_seeds, index, size):
@@ -38,14 +37,16 @@ def row_uniform(seed, row_seeds, index, size):
         [Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405) for the
         idea of hashing a counter; the hash is MurmurHash3's last step, twice.
     """
-    state = _mixed(_unsigned(seed % 2**32))
-    state = _mixed(ops.bitwise_xor(_cast(row_seeds), state))
-    state = _mixed(ops.bitwise_xor(_cast(index) * _unsigned(_GOLDEN), state))
+    state = mix_bits(unsigned(seed % 2**32))
+    state = mix_bits(ops.bitwise_xor(as_unsigned(row_seeds), state))
+    state = mix_bits(
+        ops.bitwise_xor(as_unsigned(index) * unsigned(GOLDEN), state)
+    )
     columns = ops.arange(size, dtype="int32")
-    columns = _cast(columns) * _unsigned(_GOLDEN)
-    bits = _mixed(_mixed(ops.expand_dims(state, -1) + columns))
+    columns = as_unsigned(columns) * unsigned(GOLDEN)
+    bits = mix_bits(mix_bits(ops.expand_dims(state, -1) + columns))
     # The 23 bits of a float's fraction, and half of the last one: never 0.
-    high = ops.cast(ops.right_shift(bits, _unsigned(9)), "float32")
+    high = ops.cast(ops.right_shift(bits, unsigned(9)), "float32")
     return (high + 0.5) * 2.0**-23
 
 
@@ -74,24 +75,10 @@ def row_seeds(ids, real):
         >>> bool(seeds[0] == row_seeds(ids[:1, :2], ids[:1, :2] != 0)[0])
         True
     """
-    places = _cast(ops.arange(ids.shape[1] or ops.shape(ids)[1], dtype="int32"))
-    bits = _mixed(_mixed(_cast(ids)) + places * _unsigned(_GOLDEN))
+    places = as_unsigned(
+        ops.arange(ids.shape[1] or ops.shape(ids)[1], dtype="int32")
+    )
+    bits = mix_bits(mix_bits(as_unsigned(ids)) + places * unsigned(GOLDEN))
     # 22 bits each, so that the sum of 512 of them fits.
-    bits = ops.where(real, ops.right_shift(bits, _unsigned(10)), _unsigned(0))
+    bits = ops.where(real, ops.right_shift(bits, unsigned(10)), unsigned(0))
     return ops.sum(ops.cast(bits, "int32"), axis=1)
-
-
-def _mixed(bits):
-    bits = ops.bitwise_xor(bits, ops.right_shift(bits, _unsigned(16)))
-    bits = bits * _unsigned(_FIRST)
-    bits = ops.bitwise_xor(bits, ops.right_shift(bits, _unsigned(13)))
-    bits = bits * _unsigned(_SECOND)
-    return ops.bitwise_xor(bits, ops.right_shift(bits, _unsigned(16)))
-
-
-def _unsigned(number):
-    return ops.convert_to_tensor(np.uint32(number))
-
-
-def _cast(tensor):
-    return ops.cast(ops.convert_to_tensor(tensor), "uint32")

@@ -9,6 +9,7 @@ from keras import ops
 from keras_tfm.checks import check_divisible
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_share
+from keras_tfm.layers.regularization.dropout import Dropout
 from keras_tfm.ops.attention import dot_product_attention
 from keras_tfm.ops.attention import join_heads
 from keras_tfm.ops.masks import causal_mask
@@ -83,9 +84,7 @@ class ProjectedAttention(keras.layers.Layer):
 
     def build_output(self, hidden_dim, value_dim):
         """Make and build the dropout and the output projection."""
-        self.drop = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="drop"
-        )
+        self.drop = Dropout(self.dropout, dtype=self.dtype_policy, name="drop")
         self.attention_output = keras.layers.Dense(
             hidden_dim,
             use_bias=self.use_bias,

@@ -4,6 +4,7 @@ import keras
 
 from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_share
+from keras_tfm.layers.regularization.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
@@ -73,9 +74,7 @@ class Residual(keras.layers.Layer):
             name="norm",
         )
         self.norm.build(inputs_shape)
-        self.drop = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="drop"
-        )
+        self.drop = Dropout(self.dropout, dtype=self.dtype_policy, name="drop")
         if not self.sublayer.built:
             context = () if context_shape is None else (context_shape,)
             self.sublayer.build(inputs_shape, *context)

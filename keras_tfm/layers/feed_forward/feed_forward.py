@@ -4,6 +4,7 @@ import keras
 
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_share
+from keras_tfm.layers.regularization.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
@@ -70,9 +71,7 @@ class FeedForward(keras.layers.Layer):
             name="widen",
         )
         self.widen.build(input_shape)
-        self.drop = keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name="drop"
-        )
+        self.drop = Dropout(self.dropout, dtype=self.dtype_policy, name="drop")
         self.project = keras.layers.Dense(
             input_shape[-1],
             kernel_initializer=self.kernel_initializer.clone(),
