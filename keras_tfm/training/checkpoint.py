@@ -6,7 +6,6 @@ archive: loading it runs no code.
 """
 
 import json
-import os
 import pathlib
 import time
 
@@ -14,6 +13,9 @@ import keras
 import numpy as np
 
 from keras_tfm.checks import check_positive
+from keras_tfm.training.archives import read_archive
+from keras_tfm.training.archives import write_archive
+from keras_tfm.training.model_variables import sync_variables
 
 FILE_NAME = "checkpoint.npz"
 
@@ -31,23 +33,14 @@ def save_checkpoint(folder, model, state):
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _sync(model)
+    sync_variables(model)
     arrays = {
         key: keras.ops.convert_to_numpy(variable.value)
         for key, variable in _variables(model)
     }
-    path = folder / FILE_NAME
-    temporary = folder / f".{FILE_NAME}.{os.getpid()}"
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, state=np.array(json.dumps(state)), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        # A rename is atomic: a reader sees the old file or the new one.
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    return write_archive(
+        folder / FILE_NAME, {"state": np.array(json.dumps(state)), **arrays}
+    )
 
 
 def load_checkpoint(folder, model):
@@ -71,16 +64,13 @@ def load_checkpoint(folder, model):
             f"There is no checkpoint in {folder}. Start the training anew, "
             "without resuming."
         )
+    advice = "Start the training anew, without resuming."
+    arrays = read_archive(path, "checkpoint", advice)
     try:
-        # Opened here: NumPy leaves the file of a broken archive open.
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            arrays = {key: archive[key] for key in archive.files}
         state = json.loads(str(arrays.pop("state")))
-    except Exception as error:  # Whatever a broken archive makes NumPy raise.
+    except (KeyError, ValueError) as error:
         raise ValueError(
-            f"{path} is not a checkpoint, or is damaged: {error}. Start the "
-            "training anew, without resuming."
+            f"{path} is not a checkpoint, or is damaged: {error}. {advice}"
         ) from error
     variables = dict(_variables(model))
     shapes = {key: tuple(value.shape) for key, value in variables.items()}
@@ -114,12 +104,6 @@ def _variables(model):
             yield f"{group}/{index}", variable
 
 
-def _sync(model):
-    # On the JAX backend `fit` keeps its state to itself until it is asked.
-    if hasattr(model, "jax_state_sync"):
-        model.jax_state_sync()
-
-
 class TrainingCheckpoint(keras.callbacks.Callback):
     """Write a checkpoint now and then, and when training stops.
 
@@ -128,14 +112,26 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         minutes: Positive float. Time between two checkpoints.
             Defaults to `2.0`.
         state: Function that returns the dictionary to save along.
+        also: Callbacks that come before this one, such as
+            `CheckpointAveraging` and `Validation`. After each batch after which
+            one of them has `acted`, a checkpoint is written: what they wrote
+            then belongs to it.
     """
 
-    def __init__(self, folder, minutes=2.0, state=dict):
+    def __init__(self, folder, minutes=2.0, state=dict, also=()):
         super().__init__()
         self.folder = folder
         self.seconds = 60 * check_positive("minutes", minutes)
         self.state = state
+        self.also = tuple(also)
         self._saved_at = None
+        self._trained = None
+
+    def set_model(self, model):
+        super().set_model(model)
+        # On the JAX backend each question for `self.model` makes `fit` hand
+        # over its whole state.
+        self._trained = model
 
     def on_train_begin(self, logs=None):
         self._saved_at = time.monotonic()
@@ -144,6 +140,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         # Also the moment training stops: afterwards Keras replaces the weights
         # by their moving average, from which training could not go on.
         due = time.monotonic() - self._saved_at >= self.seconds
-        if due or self.model.stop_training:
-            save_checkpoint(self.folder, self.model, self.state())
+        acted = any(callback.acted for callback in self.also)
+        if due or acted or self._trained.stop_training:
+            save_checkpoint(self.folder, self._trained, self.state())
             self._saved_at = time.monotonic()

@@ -7,6 +7,7 @@ import keras
 
 from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_positive_int
+from keras_tfm.training.model_variables import sync_variables
 
 
 class StopAfterSteps(keras.callbacks.Callback):
@@ -29,11 +30,15 @@ class StopAfterSteps(keras.callbacks.Callback):
         self._last_batch = -1
 
     def on_train_batch_end(self, batch, logs=None):
-        # Several updates at once with `steps_per_execution`.
+        # Several updates at once with `steps_per_execution`; fewer than there
+        # are batches where gradients are accumulated. The optimizer is asked
+        # only when it may be time: the JAX backend must hand over its state.
         self._done += batch - self._last_batch
         self._last_batch = batch
         if self._done >= self.steps:
-            self.model.stop_training = True
+            sync_variables(self.model)
+            self._done = int(self.model.optimizer.iterations)
+            self.model.stop_training |= self._done >= self.steps
 
 
 class StopAfterMinutes(keras.callbacks.Callback):

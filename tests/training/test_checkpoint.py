@@ -113,3 +113,29 @@ def test_the_callback_saves_by_the_clock(tmp_path):
     assert (tmp_path / FILE_NAME).is_file()
     with pytest.raises(ValueError, match="`minutes` must be a number above 0"):
         TrainingCheckpoint(tmp_path, minutes=0)
+
+
+def test_the_callback_saves_after_batches_in_which_others_acted(tmp_path):
+    model, saved = compiled_model(), []
+
+    class Other(keras.callbacks.Callback):
+        acted = False
+
+        def on_train_batch_end(self, index, logs=None):
+            self.acted = index in (1, 2)
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_end(self, index, logs=None):
+            path = tmp_path / FILE_NAME
+            saved.append(path.exists() and load_checkpoint(tmp_path, twin))
+            path.unlink(missing_ok=True)
+
+    twin, others = compiled_model(), [Other(), Other()]
+
+    def state():
+        return {"step": int(model.optimizer.iterations)}
+
+    checkpoint = TrainingCheckpoint(tmp_path, 60, state, also=others[:1])
+    x, y = batch(0)
+    model.fit(x, y, 2, callbacks=[*others, checkpoint, Look()], verbose=0)
+    assert saved == [False, {"step": 2}, {"step": 3}, False]
