@@ -38,6 +38,7 @@ _LAZY_PACKAGES = (
     "tasks",
     "text",
     "training",
+    "visualization",
 )
 _LAZY_NAMES = {"Translator": "keras_tfm.tasks.translation"}
 
@@ -52,6 +53,7 @@ __all__ = [
     "tasks",
     "text",
     "training",
+    "visualization",
 ]
 
 
