@@ -48,12 +48,28 @@ class Meter:
         self.num_programs = num_programs
         self._began = self._now = now
         self._durations: deque[float] = deque(maxlen=_RECENT)
+        self._num_validations = 0
+        # Of the last one.
+        self._validation_step = start_step
+        self._validation_seconds = 0.0
 
-    def add(self, now: float) -> None:
-        """Count a step that ended now."""
+    def add(self, now: float, validated: bool = False) -> None:
+        """Count a step that ended now.
+
+        Args:
+            now: Float, in seconds, of the same clock as before.
+            validated: Boolean. Whether the model was validated after it. That
+                takes time of its own, which does not slow the other steps.
+        """
         self.step += 1
-        self._durations.append(now - self._now)
+        seconds = now - self._now
         self._now = now
+        if validated:
+            self._num_validations += 1
+            self._validation_step = self.step
+            self._validation_seconds = seconds
+        else:
+            self._durations.append(seconds)
 
     def seconds_per_step(self) -> float | None:
         """Return the time of a step, or `None` while it is not known."""
@@ -76,8 +92,17 @@ class Meter:
             ends.append(self.max_seconds - (self._now - self._began))
         seconds = self.seconds_per_step()
         if self.steps is not None and seconds is not None:
-            ends.append((self.steps - self.step) * seconds)
+            left = self.steps - self.step
+            ends.append(left * (seconds + self._validation_seconds_per_step()))
         return max(min(ends), 0.0) if ends else None
+
+    def _validation_seconds_per_step(self) -> float:
+        # Each takes as long as the last one: the first compiles, and early
+        # translations are long.
+        steps = self._validation_step - self.start_step
+        if not steps:
+            return 0.0
+        return self._num_validations * self._validation_seconds / steps
 
     def share(self) -> float:
         """Return the share of this session that is done, from 0 to 1."""

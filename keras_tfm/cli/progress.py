@@ -31,7 +31,7 @@ class TrainingProgress(keras.callbacks.Callback):
     Args:
         steps: Positive integer, the updates to stop at, or `None`.
         max_minutes: Positive float, the time to stop at, or `None`.
-        tokens_per_step: Float, the real tokens of a batch, on average.
+        tokens_per_batch: Float, the real tokens of a batch, on average.
         num_programs: Positive integer, how many programs XLA compiles.
     """
 
@@ -39,28 +39,35 @@ class TrainingProgress(keras.callbacks.Callback):
         self,
         steps: int | None,
         max_minutes: float | None,
-        tokens_per_step: float,
+        tokens_per_batch: float,
         num_programs: int,
     ) -> None:
         super().__init__()
         self.steps = steps
         self.max_seconds = None if max_minutes is None else 60 * max_minutes
-        self.tokens_per_step = tokens_per_step
+        self.tokens_per_batch = tokens_per_batch
         self.num_programs = num_programs
         self._means = ""
         self._in_mean = 0
         self._shown_at = 0.0
+        # Several batches make an update where gradients are accumulated.
+        self._batches_a_step = 1
+        self._num_batches = 0
+        self._validated = False
         self._bar: Progress | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        start = int(self.model.optimizer.iterations)
+        optimizer = self.model.optimizer
+        self._batches_a_step = optimizer.gradient_accumulation_steps or 1
+        # Its first variable counts batches, `iterations` counts updates.
+        self._num_batches = int(optimizer.variables[0])
         now = time.monotonic()
         self._meter = Meter(
-            start,
+            int(optimizer.iterations),
             now,
             self.steps,
             self.max_seconds,
-            self.tokens_per_step,
+            self._batches_a_step * self.tokens_per_batch,
             self.num_programs,
         )
         self._shown_at = now
@@ -83,7 +90,10 @@ class TrainingProgress(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         now = time.monotonic()
-        self._meter.add(now)
+        self._num_batches += 1
+        if self._num_batches % self._batches_a_step == 0:
+            self._meter.add(now, self._validated)
+            self._validated = False
         self._in_mean += 1
         seconds = _LINE_SECONDS if self._bar is None else _BAR_SECONDS
         if now - self._shown_at >= seconds:
@@ -94,14 +104,24 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        # Keras starts the means anew here, or it is the end.
-        self._take_means(logs or {}, _LAST_MEAN_STEPS)
+        # Keras starts the means anew here, or it is the end. An epoch may have
+        # fewer batches than a mean should.
+        batches = self.params.get("steps") or _LAST_MEAN_STEPS
+        self._take_means(logs or {}, min(batches, _LAST_MEAN_STEPS))
         self._in_mean = 0
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.close()
         self._shown_at = time.monotonic()
         say(self.line())
+
+    def show_result(self, line: str) -> None:
+        """Show what a validation, after the step that ends now, has found."""
+        self._validated = True
+        if self._bar is None:
+            say(line)
+        else:
+            self._bar.console.print(line, soft_wrap=True)  # Above the bar.
 
     def close(self) -> None:
         """Take the bar away; needed after an error, harmless otherwise."""

@@ -43,6 +43,7 @@ MODEL: dict[str, Any] = {
 # The longest date takes fewer; an ISO date takes 10 and its end.
 LENGTHS: dict[str, Any] = {"source_lengths": (64,), "max_target_length": 12}
 SETTINGS: dict[str, Any] = {
+    "batching": "buckets",
     "tokens_per_batch": 2048,
     "max_shapes": 2,
     "peak": 3e-3,

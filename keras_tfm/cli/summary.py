@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras_tfm.cli.console import print_facts
 
 if TYPE_CHECKING:
-    from keras_tfm.data.batching import BucketedBatches
     from keras_tfm.tasks.settings import TrainingSettings
+    from keras_tfm.tasks.training_batches import Batches
     from keras_tfm.tasks.translation import Translator
+
+_OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "muon": "Muon"}
 
 
 def print_summary(
     translator: Translator,
-    batches: BucketedBatches,
+    batches: Batches,
     settings: TrainingSettings,
     *,
     data: str,
     end: str,
     device: str,
     languages: str = "",
+    validation: str = "",
 ) -> None:
-    """Print data, model and shapes as a table.
+    """Print data, model, shapes and settings as a table.
 
     Args:
         translator: What is trained.
@@ -32,17 +37,23 @@ def print_summary(
         end: String. When the training stops.
         device: String. What it runs on.
         languages: String. What is translated, if that is known.
+        validation: String, see `validating`, if there is any.
     """
+    updates = max(batches.steps_per_epoch // settings.accumulation_steps, 1)
     facts = {
         "data": data,
         "languages": languages,
         "pairs": _pairs(batches),
         "vocabulary": _vocabulary(translator),
+        "subwords": _subwords(settings),
         "model": _model(translator),
-        "batches": _batches(batches),
+        "batches": _batches(batches, settings),
         "padding": f"{batches.padding_share:.1%} of all positions",
-        "steps": f"{end}; {batches.steps_per_epoch:,} in an epoch",
+        "steps": f"{end}; {updates:,} in an epoch",
+        "optimizer": _optimizer(settings),
         "learning rate": _rate(settings),
+        "average": _average(settings),
+        "validation": validation,
         "device": device,
         "XLA": f"compiles {_programs(len(batches.shapes))}",
     }
@@ -65,7 +76,36 @@ def ending(steps: int | None, max_minutes: float | None) -> str:
     return f"{steps:,}, or as many as {max_minutes:g} minutes allow"
 
 
-def _pairs(batches: BucketedBatches) -> str:
+def validating(num_pairs: int, plan: Mapping[str, Any], metric: str) -> str:
+    """Say when a translator is validated, and what comes of it.
+
+    Args:
+        num_pairs: Integer, the validation pairs.
+        plan: Dictionary of `every_steps` and `patience`, as of a
+            `ValidationPlan`; empty for a validation at the end.
+        metric: String. What decides.
+
+    Example:
+        >>> validating(1014, {}, "")
+        '1,014 pairs, at the end'
+        >>> validating(9, {"every_steps": 500, "patience": None}, "loss")
+        '9 pairs, every 500 steps; the weights that are best by loss stay'
+    """
+    if not plan:
+        return f"{num_pairs:,} pairs, at the end"
+    every = "every epoch"
+    if plan["every_steps"] is not None:
+        every = f"every {plan['every_steps']:,} steps"
+    stop = ""
+    if plan["patience"] is not None:
+        stop = f"; stops after {plan['patience']} in a row that are not better"
+    return (
+        f"{num_pairs:,} pairs, {every}; the weights that are best by {metric} "
+        f"stay{stop}"
+    )
+
+
+def _pairs(batches: Batches) -> str:
     left_out = ""
     if batches.num_dropped:
         left_out = f" ({batches.num_dropped:,} are too long and left out)"
@@ -94,11 +134,48 @@ def _model(translator: Translator) -> str:
     )
 
 
-def _batches(batches: BucketedBatches) -> str:
-    return ", ".join(
+def _subwords(settings: TrainingSettings) -> str:
+    if not settings.subword_dropout:
+        return ""
+    return (
+        f"{settings.subword_dropout:.1%} of the merges left out, other ones in "
+        "each epoch"
+    )
+
+
+def _batches(batches: Batches, settings: TrainingSettings) -> str:
+    shapes = ", ".join(
         f"{rows} rows × ({source} + {target})"
         for rows, source, target in batches.shapes
     )
+    packed = "several pairs a row" if settings.batching == "packed" else ""
+    together = ""
+    if settings.accumulation_steps > 1:
+        together = f"{settings.accumulation_steps} batches make an update"
+    return "; ".join(part for part in (shapes, packed, together) if part)
+
+
+def _optimizer(settings: TrainingSettings) -> str:
+    name = _OPTIMIZERS.get(settings.optimizer, settings.optimizer)
+    parts = [f"{name}, beta_2 {settings.beta_2:g}"]
+    if settings.weight_decay:
+        parts.append(f"weight decay {settings.weight_decay:g}")
+    if settings.clip_norm is not None:
+        parts.append(f"gradients up to norm {settings.clip_norm:g}")
+    if settings.label_smoothing:
+        parts.append(f"label smoothing {settings.label_smoothing:g}")
+    return ", ".join(parts)
+
+
+def _average(settings: TrainingSettings) -> str:
+    if settings.ema_momentum:
+        return f"moving, with momentum {settings.ema_momentum:g}"
+    if not settings.average_last:
+        return ""
+    every = "one an epoch"
+    if settings.snapshot_steps is not None:
+        every = f"one every {settings.snapshot_steps:,} steps"
+    return f"of the last {settings.average_last} snapshots, {every}"
 
 
 def _rate(settings: TrainingSettings) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+import keras_tfm.cli.settings_options as settings
 import keras_tfm.cli.train_options as options
-from keras_tfm.checks import check_positive
-from keras_tfm.checks import check_positive_int
-from keras_tfm.cli.data_options import DataSource
 from keras_tfm.cli.data_options import SourceLanguageOption
 from keras_tfm.cli.data_options import SourceOption
 from keras_tfm.cli.data_options import SplitOption
@@ -18,51 +15,24 @@ from keras_tfm.cli.data_options import TfdsOption
 from keras_tfm.cli.data_options import TranslateFolderOption
 from keras_tfm.cli.data_options import TsvOption
 from keras_tfm.cli.evaluate import LowercaseOption
-from keras_tfm.cli.evaluate import MetricOption
 from keras_tfm.cli.evaluate import TokenizeOption
+from keras_tfm.cli.recipe import RecipeArgument
+from keras_tfm.cli.train_request import ENDS
+from keras_tfm.cli.train_request import check_ends
+from keras_tfm.cli.train_request import plan_of
 from keras_tfm.cli.training_folder import TrainingPlan
 from keras_tfm.cli.training_folder import check_new
 from keras_tfm.cli.training_session import begin_training
 from keras_tfm.cli.training_session import resume_training
 
-_ENDS = ("steps", "max_minutes", "checkpoint_minutes")
-_CHANGEABLE = ("folder", "resume", *_ENDS)
-_DATA = (
-    "source",
-    "target",
-    "tsv",
-    "tfds",
-    "translate_folder",
-    "source_language",
-    "target_language",
-    "split",
-)
-_TOKENIZER = ("tokenizer", "vocabulary_size", "joint", "preset")
-_MODEL = (
-    "num_layers",
-    "num_decoder_layers",
-    "hidden_dim",
-    "intermediate_dim",
-    "num_heads",
-    "dropout",
-)
-# An option, and the attribute of `TrainingSettings` that it sets.
-_SETTINGS = {
-    "tokens_per_batch": "tokens_per_batch",
-    "max_shapes": "max_shapes",
-    "peak_rate": "peak",
-    "warmup_steps": "warmup_steps",
-    "decay_steps": "decay_steps",
-    "label_smoothing": "label_smoothing",
-    "ema_momentum": "ema_momentum",
-    "seed": "seed",
-}
-_SCORING = ("metric", "tokenize", "lowercase")
-_MAX_SEQUENCE_LENGTH = 128
+_CHANGEABLE = ("folder", "resume", *ENDS)
+# Pairs of flags whose second one is an option of its own.
+_PAIRS = ("joint", "pre_norm")
 
 
 def train(  # noqa: PLR0913 (each is an option)
     folder: options.FolderOption,
+    recipe: RecipeArgument = None,
     source: SourceOption = None,
     target: TargetOption = None,
     tsv: TsvOption = None,
@@ -76,11 +46,15 @@ def train(  # noqa: PLR0913 (each is an option)
     checkpoint_minutes: options.CheckpointMinutesOption = None,
     resume: options.ResumeOption = False,
     overwrite: options.OverwriteOption = False,
+    tensorboard: options.TensorBoardOption = False,
     validation_source: options.ValidationSourceOption = None,
     validation_target: options.ValidationTargetOption = None,
     validation_tsv: options.ValidationTsvOption = None,
     validation_split: options.ValidationSplitOption = None,
-    metric: MetricOption = None,
+    validation_steps: options.ValidationStepsOption = None,
+    patience: options.PatienceOption = None,
+    metric: options.MetricOption = None,
+    monitor: options.MonitorOption = None,
     tokenize: TokenizeOption = None,
     lowercase: LowercaseOption = False,
     tokenizer: options.TokenizerOption = None,
@@ -93,31 +67,46 @@ def train(  # noqa: PLR0913 (each is an option)
     intermediate_dim: options.IntermediateDimOption = None,
     num_heads: options.NumHeadsOption = None,
     dropout: options.DropoutOption = None,
+    attention_dropout: options.AttentionDropoutOption = None,
+    activation_dropout: options.ActivationDropoutOption = None,
+    pre_norm: options.PreNormOption = None,
     max_sequence_length: options.MaxSequenceLengthOption = None,
-    tokens_per_batch: options.TokensPerBatchOption = None,
-    max_shapes: options.MaxShapesOption = None,
-    peak_rate: options.PeakRateOption = None,
-    warmup_steps: options.WarmupStepsOption = None,
-    decay_steps: options.DecayStepsOption = None,
-    label_smoothing: options.LabelSmoothingOption = None,
-    ema_momentum: options.EmaMomentumOption = None,
-    seed: options.SeedOption = None,
+    batching: settings.BatchingOption = None,
+    tokens_per_batch: settings.TokensPerBatchOption = None,
+    row_length: settings.RowLengthOption = None,
+    max_shapes: settings.MaxShapesOption = None,
+    accumulation_steps: settings.AccumulationStepsOption = None,
+    subword_dropout: settings.SubwordDropoutOption = None,
+    seed: settings.SeedOption = None,
+    optimizer: settings.OptimizerOption = None,
+    peak_rate: settings.PeakRateOption = None,
+    warmup_steps: settings.WarmupStepsOption = None,
+    decay_steps: settings.DecayStepsOption = None,
+    beta_2: settings.Beta2Option = None,
+    weight_decay: settings.WeightDecayOption = None,
+    clip_norm: settings.ClipNormOption = None,
+    label_smoothing: settings.LabelSmoothingOption = None,
+    average_last: settings.AverageLastOption = None,
+    snapshot_steps: settings.SnapshotStepsOption = None,
+    ema_momentum: settings.EmaMomentumOption = None,
 ) -> None:
-    """Train a translator, or go on with a training that was interrupted."""
+    """Train a translator, or go on with a training that was interrupted.
+
+    Its options, defaults included, are kept in recipe.yaml in the folder.
+    """
     given = {
         name: value
         for name, value in locals().items()
-        if value is not None and value is not False
+        if value is not None and (value is not False or name in _PAIRS)
     }
-    if joint is False:
-        given["joint"] = False
-    _check_ends(given)
+    check_ends(given)
     if resume:
         _check_unchanged(given)
         plan = TrainingPlan.load(folder)
         if steps is not None or max_minutes is not None:
             plan.ends.update(steps=steps, max_minutes=max_minutes)
-        plan.ends.update(_picked(given, ("checkpoint_minutes",)))
+        if checkpoint_minutes is not None:
+            plan.ends.update(checkpoint_minutes=checkpoint_minutes)
         resume_training(plan, folder)
         return
     check_new(folder, overwrite)
@@ -125,66 +114,18 @@ def train(  # noqa: PLR0913 (each is an option)
         raise ValueError(
             "A training needs an end: give --steps, --max-minutes or both."
         )
-    begin_training(_plan(given), folder, _tokenizer_and_model(given))
-
-
-def _plan(given: dict[str, Any]) -> TrainingPlan:
-    data = DataSource.from_options(**_picked(given, _DATA))
-    if not data.is_given():
-        data.read()  # Says what is missing.
-    settings = {
-        attribute: given[name]
-        for name, attribute in _SETTINGS.items()
-        if name in given
-    }
-    length = given.get("max_sequence_length", _MAX_SEQUENCE_LENGTH)
-    check_positive_int("max_sequence_length", length)
-    return TrainingPlan(
-        data=data,
-        validation=_validation(given, data),
-        settings={**settings, "max_sequence_length": length},
-        ends={name: given.get(name) for name in _ENDS},
-        scoring=_picked(given, _SCORING),
-    )
-
-
-def _validation(given: dict[str, Any], data: DataSource) -> DataSource:
-    names = ("source", "target", "tsv")
-    files = {
-        name: given[f"validation_{name}"]
-        for name in names
-        if f"validation_{name}" in given
-    }
-    if "validation_split" in given:
-        if files or not (data.tfds or data.translate_folder):
-            raise ValueError(
-                "--validation-split is of --tfds or --translate-folder; give "
-                "--validation-source and --validation-target, or "
-                "--validation-tsv, with files."
-            )
-        return dataclasses.replace(data, split=given["validation_split"])
-    return DataSource.from_options(**files, prefix="validation-")
-
-
-def _tokenizer_and_model(given: dict[str, Any]) -> dict[str, Any]:
-    return _picked(given, (*_TOKENIZER, *_MODEL))
-
-
-def _check_ends(given: dict[str, Any]) -> None:
-    for name in _ENDS:
-        check = check_positive_int if name == "steps" else check_positive
-        if name in given:
-            check(name, given[name])
+    begin_training(plan_of(given), folder)
 
 
 def _check_unchanged(given: dict[str, Any]) -> None:
+    if "recipe" in given:
+        raise ValueError(
+            "A training is resumed with what it began with: leave out the "
+            f"recipe {given['recipe']}, and give its --folder."
+        )
     changed = sorted(set(given) - set(_CHANGEABLE))
     if changed:
         names = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise ValueError(
             f"A training is resumed with what it began with: leave out {names}."
         )
-
-
-def _picked(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: given[name] for name in names if name in given}

@@ -1,4 +1,4 @@
-"""The options of `keras-tfm train` besides the data: model, training, end."""
+"""The options of `keras-tfm train` besides data and settings: model, end."""
 
 from __future__ import annotations
 
@@ -16,55 +16,109 @@ class TokenizerKind(StrEnum):
     characters = "characters"
 
 
-def _option(
+class TrainingMetric(StrEnum):
+    """What a translator is scored by, on validation pairs."""
+
+    bleu = "bleu"
+    exact = "exact"
+    loss = "loss"
+
+
+def panel_option(
     name: str, text: str, panel: str, default: str | bool = False
 ) -> typer.models.OptionInfo:
+    """Make an option that the help shows in a panel.
+
+    Args:
+        name: String, such as `"--steps"` or `"--joint/--separate"`.
+        text: String. What the option is.
+        panel: String, the panel's title.
+        default: String, what holds where the option is not given, as the help
+            shows it. Defaults to `False`: nothing is shown.
+    """
     return typer.Option(
         name, help=text, rich_help_panel=panel, show_default=default
     )
 
 
 _FOLDER = "Folder"
-_VALIDATION = "Validation, scored at the end"
+_VALIDATION = "Validation: scored at the end, or while training"
 _TEXT = "Tokenizers"
 _MODEL = "Model: a preset's sizes, or the defaults of Transformer"
-_TRAINING = "Training"
 _END = "End: one of the two, or both"
 
 FolderOption = Annotated[
     Path,
-    _option("--folder", "Where the training and its model are kept.", _FOLDER),
+    panel_option(
+        "--folder", "Where the training and its model are kept.", _FOLDER
+    ),
 ]
 ValidationSourceOption = Annotated[
     Path | None,
-    _option("--validation-source", "As --source.", _VALIDATION),
+    panel_option("--validation-source", "As --source.", _VALIDATION),
 ]
 ValidationTargetOption = Annotated[
     Path | None,
-    _option("--validation-target", "As --target.", _VALIDATION),
+    panel_option("--validation-target", "As --target.", _VALIDATION),
 ]
 ValidationTsvOption = Annotated[
-    Path | None, _option("--validation-tsv", "As --tsv.", _VALIDATION)
+    Path | None, panel_option("--validation-tsv", "As --tsv.", _VALIDATION)
 ]
 ValidationSplitOption = Annotated[
     str | None,
-    _option(
+    panel_option(
         "--validation-split",
         "Split of --tfds or --translate-folder, such as validation.",
         _VALIDATION,
     ),
 ]
+MetricOption = Annotated[
+    TrainingMetric | None,
+    panel_option(
+        "--metric",
+        "bleu: BLEU and chrF. exact: share of equal texts. loss: translates "
+        "nothing, only while training.",
+        _VALIDATION,
+        "bleu",
+    ),
+]
+ValidationStepsOption = Annotated[
+    int | None,
+    panel_option(
+        "--validation-steps",
+        "Score every so many updates, and keep the weights that were best.",
+        _VALIDATION,
+        "at the end; each epoch with --patience",
+    ),
+]
+PatienceOption = Annotated[
+    int | None,
+    panel_option(
+        "--patience",
+        "Stop after so many scores in a row without a better one.",
+        _VALIDATION,
+    ),
+]
+MonitorOption = Annotated[
+    str | None,
+    panel_option(
+        "--monitor",
+        "Score that decides what is best, such as validation_loss.",
+        _VALIDATION,
+        "that of --metric",
+    ),
+]
 TokenizerOption = Annotated[
     TokenizerKind | None,
-    _option("--tokenizer", "How to cut text into tokens.", _TEXT, "bpe"),
+    panel_option("--tokenizer", "How to cut text into tokens.", _TEXT, "bpe"),
 ]
 VocabularySizeOption = Annotated[
     int | None,
-    _option("--vocabulary-size", "Entries of bpe.", _TEXT, "8000"),
+    panel_option("--vocabulary-size", "Entries of bpe.", _TEXT, "8000"),
 ]
 JointOption = Annotated[
     bool | None,
-    _option(
+    panel_option(
         "--joint/--separate",
         "One vocabulary for both sides, or one for each.",
         _TEXT,
@@ -73,91 +127,72 @@ JointOption = Annotated[
 ]
 PresetOption = Annotated[
     str | None,
-    _option("--preset", "Published sizes, such as transformer_base.", _MODEL),
+    panel_option(
+        "--preset", "Published sizes, such as transformer_base.", _MODEL
+    ),
 ]
 NumLayersOption = Annotated[
     int | None,
-    _option("--num-layers", "Blocks of the encoder, and decoder.", _MODEL),
+    panel_option("--num-layers", "Blocks of the encoder, and decoder.", _MODEL),
 ]
 NumDecoderLayersOption = Annotated[
-    int | None, _option("--num-decoder-layers", "If they are other.", _MODEL)
+    int | None,
+    panel_option("--num-decoder-layers", "If they are other.", _MODEL),
 ]
 HiddenDimOption = Annotated[
-    int | None, _option("--hidden-dim", "Width of the model.", _MODEL)
+    int | None, panel_option("--hidden-dim", "Width of the model.", _MODEL)
 ]
 IntermediateDimOption = Annotated[
     int | None,
-    _option("--intermediate-dim", "Width of the feed-forward part.", _MODEL),
+    panel_option(
+        "--intermediate-dim", "Width of the feed-forward part.", _MODEL
+    ),
 ]
 NumHeadsOption = Annotated[
-    int | None, _option("--num-heads", "Heads of each attention.", _MODEL)
+    int | None, panel_option("--num-heads", "Heads of each attention.", _MODEL)
 ]
 DropoutOption = Annotated[
-    float | None, _option("--dropout", "Share dropped, in [0, 1).", _MODEL)
+    float | None, panel_option("--dropout", "Share dropped, in [0, 1).", _MODEL)
+]
+AttentionDropoutOption = Annotated[
+    float | None,
+    panel_option(
+        "--attention-dropout", "Share of the attention dropped.", _MODEL
+    ),
+]
+ActivationDropoutOption = Annotated[
+    float | None,
+    panel_option(
+        "--activation-dropout",
+        "Share dropped inside the feed-forward part.",
+        _MODEL,
+    ),
+]
+PreNormOption = Annotated[
+    bool | None,
+    panel_option(
+        "--pre-norm/--post-norm",
+        "Normalize before each part, or after it.",
+        _MODEL,
+    ),
 ]
 MaxSequenceLengthOption = Annotated[
     int | None,
-    _option(
+    panel_option(
         "--max-sequence-length",
         "Longest text in tokens; longer pairs are left out.",
         _MODEL,
         "128",
     ),
 ]
-TokensPerBatchOption = Annotated[
-    int | None,
-    _option("--tokens-per-batch", "Positions of a batch.", _TRAINING, "4096"),
-]
-MaxShapesOption = Annotated[
-    int | None,
-    _option(
-        "--max-shapes",
-        "Batch shapes at most; each is compiled.",
-        _TRAINING,
-        "4",
-    ),
-]
-PeakRateOption = Annotated[
-    float | None,
-    _option("--peak-rate", "Highest learning rate.", _TRAINING, "0.002"),
-]
-WarmupStepsOption = Annotated[
-    int | None,
-    _option("--warmup-steps", "Steps until the peak.", _TRAINING, "1000"),
-]
-DecayStepsOption = Annotated[
-    int | None,
-    _option(
-        "--decay-steps",
-        "Step at which the rate has fallen to almost 0, along a cosine.",
-        _TRAINING,
-        "falls with 1/sqrt(step)",
-    ),
-]
-LabelSmoothingOption = Annotated[
-    float | None,
-    _option("--label-smoothing", "In [0, 1).", _TRAINING, "0.1"),
-]
-EmaMomentumOption = Annotated[
-    float | None,
-    _option(
-        "--ema-momentum",
-        "Of a moving average of the weights, such as 0.999.",
-        _TRAINING,
-        "0: no average",
-    ),
-]
-SeedOption = Annotated[
-    int | None, _option("--seed", "Of all random numbers.", _TRAINING, "0")
-]
-StepsOption = Annotated[int | None, _option("--steps", "Updates.", _END)]
+StepsOption = Annotated[int | None, panel_option("--steps", "Updates.", _END)]
 MaxMinutesOption = Annotated[
     float | None,
-    _option("--max-minutes", "Time to train, compiling included.", _END),
+    panel_option("--max-minutes", "Time to train, compiling included.", _END),
 ]
 CheckpointMinutesOption = Annotated[
     float | None,
-    _option(
+    panel_option(
         "--checkpoint-minutes",
         "Time between checkpoints: what a power cut loses at most.",
         _FOLDER,
@@ -166,9 +201,15 @@ CheckpointMinutesOption = Annotated[
 ]
 ResumeOption = Annotated[
     bool,
-    _option("--resume", "Go on with the training in --folder.", _FOLDER),
+    panel_option("--resume", "Go on with the training in --folder.", _FOLDER),
 ]
 OverwriteOption = Annotated[
     bool,
-    _option("--overwrite", "Replace the training in --folder.", _FOLDER),
+    panel_option("--overwrite", "Replace the training in --folder.", _FOLDER),
+]
+TensorBoardOption = Annotated[
+    bool,
+    panel_option(
+        "--tensorboard", "Write the log for TensorBoard, too.", _FOLDER
+    ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -17,9 +18,24 @@ if TYPE_CHECKING:
 
 TRAINING_FILE = "training.json"
 CHECKPOINT_FILE = "checkpoint.npz"
+RECIPE_FILE = "recipe.yaml"
+LOG_FILE = "training_log.csv"
+CURVES_FILE = "curves.png"
 # All that a training writes.
-_FILES = (TRAINING_FILE, "translator.json", "model.keras", CHECKPOINT_FILE)
+_FILES = (
+    TRAINING_FILE,
+    "translator.json",
+    "model.keras",
+    CHECKPOINT_FILE,
+    RECIPE_FILE,
+    LOG_FILE,
+    CURVES_FILE,
+)
+_EVENT_FILES = "events.out.tfevents.*"
 _FOLDERS = ("source_tokenizer", "target_tokenizer")
+# Folders that may hold something else as well, and what is ours in them.
+_SNAPSHOT_FOLDERS = ("snapshots", "best")
+_SNAPSHOTS = ("step_*.npz", ".step_*.npz.*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +48,10 @@ class TrainingPlan:
         settings: The arguments of `TrainingSettings`.
         ends: `steps`, `max_minutes` and `checkpoint_minutes`.
         scoring: `metric`, `tokenize` and `lowercase` of the validation.
+        validating: `every_steps`, `patience` and `monitor` of a validation
+            while training; empty for one at the end.
+        arguments: Of `Translator.from_pairs`: tokenizer and model.
+        tensorboard: Boolean. Whether the log is written for TensorBoard, too.
         fingerprint: String that changes with the training pairs.
     """
 
@@ -40,6 +60,9 @@ class TrainingPlan:
     settings: dict[str, Any]
     ends: dict[str, Any]
     scoring: dict[str, Any]
+    validating: dict[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tensorboard: bool = False
     fingerprint: str = ""
 
     def save(self, folder: Path) -> None:
@@ -102,10 +125,11 @@ def check_new(folder: Path, overwrite: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; give a folder.")
-    found = [name for name in (*_FILES, *_FOLDERS) if (folder / name).exists()]
+    found = _written(folder)
     if found and not overwrite:
+        name = found[0].relative_to(folder)
         raise ValueError(
-            f"{folder} holds a training or a model already ({found[0]}). Go "
+            f"{folder} holds a training or a model already ({name}). Go "
             "on with --resume, replace it with --overwrite, or give another "
             "--folder."
         )
@@ -113,7 +137,22 @@ def check_new(folder: Path, overwrite: bool) -> None:
 
 def remove_training(folder: Path) -> None:
     """Remove what an older training wrote to a folder, and nothing else."""
-    for name in _FILES:
-        (folder / name).unlink(missing_ok=True)
-    for name in _FOLDERS:
-        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in _written(folder):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    for name in _SNAPSHOT_FOLDERS:
+        # Not empty if something of somebody else's is in it.
+        with contextlib.suppress(OSError):
+            (folder / name).rmdir()
+
+
+def _written(folder: Path) -> list[Path]:
+    named = [folder / name for name in (*_FILES, *_FOLDERS)]
+    found = [path for path in named if path.exists()]
+    found += sorted(folder.glob(_EVENT_FILES))
+    for name in _SNAPSHOT_FOLDERS:
+        for pattern in _SNAPSHOTS:
+            found += sorted((folder / name).glob(pattern))
+    return found

@@ -11,34 +11,47 @@ import typer
 
 from keras_tfm.cli.console import note
 from keras_tfm.cli.console import say
+from keras_tfm.cli.curves import write_curves
+from keras_tfm.cli.recipe import write_recipe
 from keras_tfm.cli.summary import ending
 from keras_tfm.cli.summary import print_summary
+from keras_tfm.cli.summary import validating
 from keras_tfm.cli.tensorflow_setup import start_tensorflow
+from keras_tfm.cli.train_request import completed
+from keras_tfm.cli.train_request import options_of
 from keras_tfm.cli.training_folder import CHECKPOINT_FILE
+from keras_tfm.cli.training_folder import LOG_FILE
+from keras_tfm.cli.training_folder import RECIPE_FILE
 from keras_tfm.cli.training_folder import TrainingPlan
 from keras_tfm.cli.training_folder import fingerprint
 from keras_tfm.cli.training_folder import remove_training
 from keras_tfm.cli.translate import check_pairs
+from keras_tfm.cli.validation_results import Standing
+from keras_tfm.cli.validation_results import result_line
+from keras_tfm.cli.validation_results import result_text
+from keras_tfm.cli.validation_results import result_word
+from keras_tfm.cli.validation_results import standing
 
 if TYPE_CHECKING:
-    from keras_tfm.data.batching import BucketedBatches
+    from keras_tfm.cli.progress import TrainingProgress
     from keras_tfm.data.sentence_pairs import SentencePairs
     from keras_tfm.tasks.settings import TrainingSettings
+    from keras_tfm.tasks.training_batches import Batches
     from keras_tfm.tasks.translation import Translator
+    from keras_tfm.tasks.validating import ValidationPlan
 
-_CHECKPOINT_MINUTES = 2.0
 _SHORTEST_SOURCE = 16
+_RECIPE_HEADING = """\
+Every option of this training, defaults included. To train like this again:
+keras-tfm train {recipe} --folder ANOTHER"""
 
 
-def begin_training(
-    plan: TrainingPlan, folder: Path, arguments: dict[str, Any]
-) -> None:
+def begin_training(plan: TrainingPlan, folder: Path) -> None:
     """Train a new translator.
 
     Args:
         plan: What to train on, and how.
         folder: Path. An older training in it is replaced.
-        arguments: Of `Translator.from_pairs`: tokenizer and model.
     """
     device = start_tensorflow(plan.settings.get("seed", 0))
     from keras_tfm.tasks.settings import TrainingSettings
@@ -47,7 +60,7 @@ def begin_training(
 
     # What can be wrong is looked at before the tokenizer, which takes longest.
     TrainingSettings(**plan.settings)
-    _check_model(arguments)
+    _check_model(plan.arguments)
     pairs = plan.data.read()
     validation = _read_validation(plan)
     longest = plan.settings["max_sequence_length"]
@@ -55,14 +68,17 @@ def begin_training(
         pairs,
         max_target_length=longest,
         source_lengths=source_lengths(longest),
-        **arguments,
+        **plan.arguments,
     )
+    plan = completed(plan, translator.model.arguments)
+    plan = dataclasses.replace(plan, fingerprint=fingerprint(pairs))
     session = _Session.of(plan, translator, pairs, validation, device)
     # From here on all is known to be right: an older training may go.
     remove_training(folder)
     save_translator(translator, folder, weights=False)
+    _write_recipe(plan, folder)
     # Last: where it is, a training can be resumed.
-    dataclasses.replace(plan, fingerprint=fingerprint(pairs)).save(folder)
+    plan.save(folder)
     session.run(folder)
 
 
@@ -91,6 +107,7 @@ def resume_training(plan: TrainingPlan, folder: Path) -> None:
     )
     if not (folder / CHECKPOINT_FILE).is_file():
         note("there was no checkpoint yet: the training starts at step 0.")
+    _write_recipe(plan, folder)
     plan.save(folder)
     session.run(folder)
 
@@ -117,7 +134,7 @@ class _Session:
     plan: TrainingPlan
     translator: Translator
     settings: TrainingSettings
-    batches: BucketedBatches
+    batches: Batches
     validation: SentencePairs | None
     data: str
     device: str
@@ -155,15 +172,19 @@ class _Session:
             data=self.data,
             end=ending(self.plan.ends["steps"], self.plan.ends["max_minutes"]),
             device=self.device,
+            validation=self._validation_fact(),
         )
         step = self._fit(folder)
+        best = self._best(folder)
+        if best is not None:
+            self._say_best(best)
         self.translator.save(folder)
         say(f"Saved the translator after step {step:,} to {folder}.")
-        if self.validation is not None:
-            for score in self.translator.evaluate(
-                self.validation, **self.plan.scoring
-            ):
+        scoring = self.plan.scoring
+        if self.validation is not None and scoring["metric"] != "loss":
+            for score in self.translator.evaluate(self.validation, **scoring):
                 say(f"validation {score}")
+        write_curves(folder)
         say(f'Use it: keras-tfm translate --folder {folder} "..."')
 
     def _fit(self, folder: Path) -> int:
@@ -186,14 +207,16 @@ class _Session:
                     max_minutes=ends["max_minutes"],
                     folder=folder,
                     resume=(folder / CHECKPOINT_FILE).is_file(),
-                    checkpoint_minutes=ends["checkpoint_minutes"]
-                    or _CHECKPOINT_MINUTES,
+                    checkpoint_minutes=ends["checkpoint_minutes"],
+                    validation=self._validation_plan(folder, progress),
+                    tensorboard=self.plan.tensorboard,
                     callbacks=[stop, progress],
                 )
             finally:
                 progress.close()
         step = int(result["steps"])
         if stop.received is not None:
+            write_curves(folder)
             note(
                 f"stopped after step {step:,}. Go on with: "
                 f"keras-tfm train --resume --folder {folder}"
@@ -203,6 +226,60 @@ class _Session:
             note(f"step {step:,} was reached before: nothing to train.")
         return step
 
+    def _validation_plan(
+        self, folder: Path, progress: TrainingProgress
+    ) -> ValidationPlan | None:
+        from keras_tfm.tasks.validating import ValidationPlan
+
+        if not self.plan.validating:
+            return None
+        monitor = self.plan.validating["monitor"]
+
+        def show(result: dict[str, float]) -> None:
+            # It is in the log already.
+            best = self._best(folder)
+            is_best = best is not None and best.step == result["step"]
+            progress.show_result(result_line(result, monitor, is_best))
+
+        return ValidationPlan(
+            self.translator,
+            self.validation,
+            **self.plan.scoring,
+            **self.plan.validating,
+            on_result=show,
+        )
+
+    def _validation_fact(self) -> str:
+        if self.validation is None:
+            return ""
+        plan = self.plan.validating
+        word = result_word(plan["monitor"]) if plan else ""
+        return validating(len(self.validation), plan, word)
+
+    def _best(self, folder: Path) -> Standing | None:
+        if not self.plan.validating:
+            return None
+        return standing(folder / LOG_FILE, self.plan.validating["monitor"])
+
+    def _say_best(self, best: Standing) -> None:
+        plan = self.plan.validating
+        if plan["patience"] is not None and best.since >= plan["patience"]:
+            many = "validation" if best.since == 1 else "validations"
+            say(
+                f"Nothing better in the last {best.since} {many}: it ends here."
+            )
+        say(
+            f"Best was step {best.step:,}, with validation "
+            f"{result_text(plan['monitor'], best.value)}: the translator has "
+            "its weights."
+        )
+
+
+def _write_recipe(plan: TrainingPlan, folder: Path) -> None:
+    path = folder / RECIPE_FILE
+    heading = _RECIPE_HEADING.format(recipe=path)
+    write_recipe(path, options_of(plan), heading)
+
 
 def _read_validation(plan: TrainingPlan) -> SentencePairs | None:
     return plan.validation.read() if plan.validation.is_given() else None
@@ -211,6 +288,7 @@ def _read_validation(plan: TrainingPlan) -> SentencePairs | None:
 def _check_model(arguments: dict[str, Any]) -> None:
     from keras_tfm.checks import check_divisible
     from keras_tfm.checks import check_positive_int
+    from keras_tfm.checks import check_share
     from keras_tfm.models.presets import preset_arguments
 
     preset = arguments.get("preset")
@@ -222,6 +300,8 @@ def _check_model(arguments: dict[str, Any]) -> None:
     }
     for name in ("hidden_dim", "num_heads"):
         check_positive_int(name, sizes[name])
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        check_share(name, sizes.get(name, 0.0))
     check_divisible(
         "hidden_dim", sizes["hidden_dim"], "num_heads", sizes["num_heads"]
     )

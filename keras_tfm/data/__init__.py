@@ -5,6 +5,8 @@
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.bucket_edges import assign_buckets
 from keras_tfm.data.bucket_edges import choose_bucket_edges
+from keras_tfm.data.packed_batches import PackedBatches
+from keras_tfm.data.pair_packing import pack_pairs
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.data.sentence_pairs import read_parallel
 from keras_tfm.data.sentence_pairs import read_tfds
@@ -16,9 +18,11 @@ from keras_tfm.data.text_files import read_lines
 __all__ = [
     "BucketedBatches",
     "DataError",
+    "PackedBatches",
     "SentencePairs",
     "assign_buckets",
     "choose_bucket_edges",
+    "pack_pairs",
     "read_lines",
     "read_parallel",
     "read_tfds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +15,9 @@ from keras_tfm.data.bucket_edges import Edge
 from keras_tfm.data.bucket_edges import assign_buckets
 from keras_tfm.data.bucket_edges import batch_rows
 from keras_tfm.data.bucket_edges import choose_bucket_edges
+from keras_tfm.data.generated_dataset import generated_dataset
 from keras_tfm.data.text_files import DataError
+from keras_tfm.data.token_rows import TokenRows
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 
@@ -109,8 +112,8 @@ class BucketedBatches:
             )
         if not len(source_ids):
             raise DataError("There are no pairs to make batches of.")
-        self._sources = _Rows(source_ids, end_id)
-        self._targets = _Rows(target_ids, end_id)
+        self._sources = TokenRows(source_ids, end_id)
+        self._targets = TokenRows(target_ids, end_id)
         self._longest = self.tokens_per_batch
         if max_sequence_length is not None:
             check_positive_int("max_sequence_length", max_sequence_length)
@@ -171,6 +174,7 @@ class BucketedBatches:
     def dataset(
         self,
         start_step: int = 0,
+        state: dict[str, Any] | None = None,
         shuffle: bool = True,
         repeat: bool | None = None,
     ) -> tf.data.Dataset:
@@ -179,6 +183,7 @@ class BucketedBatches:
         Args:
             start_step: Non-negative integer. Number of batches to leave out
                 first, over all epochs. Defaults to `0`.
+            state: What `state` returned at that step; not needed here.
             shuffle: Boolean. A new order each epoch; `False` keeps the pairs
                 of each bucket as they came. Defaults to `True`.
             repeat: Boolean. Whether it goes on without end. `False` gives
@@ -191,16 +196,16 @@ class BucketedBatches:
         check_whole_number("start_step", start_step)
         repeat = shuffle if repeat is None else repeat
         rows = tf.TensorSpec((None, None), tf.int32)
-        dataset = tf.data.Dataset.from_generator(
+        size = None if repeat else max(self.steps_per_epoch - start_step, 0)
+        return generated_dataset(
             lambda: self._batches(start_step, shuffle, repeat),
-            output_signature=({"source_ids": rows, "target_ids": rows}, rows),
-        )
-        size = tf.data.INFINITE_CARDINALITY
-        if not repeat:
-            size = max(self.steps_per_epoch - start_step, 0)
-        return dataset.apply(
-            tf.data.experimental.assert_cardinality(size)
+            ({"source_ids": rows, "target_ids": rows}, rows),
+            size,
         ).prefetch(tf.data.AUTOTUNE)
+
+    def state(self, step: int) -> dict[str, Any]:
+        """Return what `dataset` must know to go on: the step says it all."""
+        return {}
 
     def describe(self) -> str:
         """Say in one line how many pairs, shapes and steps there are."""
@@ -259,30 +264,6 @@ class BucketedBatches:
             self.pad_id,
         )
         return {"source_ids": sources, "target_ids": inputs}, labels
-
-
-class _Rows:
-    """Rows of ids, each with the end id, one after the other in one array."""
-
-    def __init__(self, ids: Sequence[np.ndarray], end_id: int) -> None:
-        end = np.array([end_id], np.int32)
-        self.lengths = np.fromiter(map(len, ids), np.int64, len(ids)) + 1
-        self.starts = np.cumsum(self.lengths) - self.lengths
-        parts: list[np.ndarray] = []
-        for row in ids:
-            parts += (row, end)
-        self.flat = np.concatenate(parts).astype(np.int32)
-
-    def padded(
-        self, pairs: np.ndarray, rows: int, length: int, pad_id: int
-    ) -> np.ndarray:
-        """Return the rows of `pairs` and rows of padding, int32."""
-        padded = np.full((rows, length), pad_id, np.int32)
-        real = np.arange(length) < self.lengths[pairs, None]
-        places = self.starts[pairs, None] + np.arange(length)
-        # Row by row, `real` picks the places and the positions alike.
-        padded[: len(pairs)][real] = self.flat[places[real]]
-        return padded
 
 
 def _checked_edges(

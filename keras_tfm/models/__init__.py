@@ -1,8 +1,19 @@
 """Functional models and their published sizes."""
 
+from keras_tfm.models.packed_model import packed_model
 from keras_tfm.models.presets import PRESETS
 from keras_tfm.models.presets import preset_arguments
+from keras_tfm.models.segments import SegmentMask
+from keras_tfm.models.segments import SegmentPositions
 from keras_tfm.models.transformer.token_mask import TokenMask
 from keras_tfm.models.transformer.transformer import Transformer
 
-__all__ = ["PRESETS", "TokenMask", "Transformer", "preset_arguments"]
+__all__ = [
+    "PRESETS",
+    "SegmentMask",
+    "SegmentPositions",
+    "TokenMask",
+    "Transformer",
+    "packed_model",
+    "preset_arguments",
+]

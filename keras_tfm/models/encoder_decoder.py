@@ -13,9 +13,9 @@ class EncoderDecoder(Backbone):
     """Abstract: encode a source, and decode a target step by step.
 
     A subclass builds the graph for training and sets its parts:
-    `source_embedding`, `target_embedding`, `position`, `find_tokens`,
-    `encoder`, `decoder` and `project`, which is `None` where the target
-    embedding makes the logits.
+    `source_embedding`, `target_embedding`, `source_drop`, `target_drop`,
+    `position`, `find_tokens`, `encoder`, `decoder` and `project`, which is
+    `None` where the target embedding makes the logits.
     """
 
     def encode(self, source_ids, return_attention_scores=False):

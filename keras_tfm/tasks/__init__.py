@@ -5,10 +5,12 @@ from keras_tfm.tasks.scores import bleu
 from keras_tfm.tasks.scores import chrf
 from keras_tfm.tasks.scores import exact_match
 from keras_tfm.tasks.settings import TrainingSettings
+from keras_tfm.tasks.tensorboard_log import TensorBoardLog
 from keras_tfm.tasks.translation import Translator
 
 __all__ = [
     "Score",
+    "TensorBoardLog",
     "TrainingSettings",
     "Translator",
     "bleu",

@@ -12,7 +12,6 @@ import numpy as np
 from keras_tfm.checks import check_choice
 from keras_tfm.checks import check_positive
 from keras_tfm.checks import check_positive_int
-from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.generation.generator import Generator
 from keras_tfm.generation.greedy import GreedyGenerator
@@ -29,11 +28,13 @@ from keras_tfm.tasks.serving import export_saved_model
 from keras_tfm.tasks.serving import make_text_to_text
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.tokenizing import check_vocabularies
-from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.tasks.tokenizing import train_tokenizers
+from keras_tfm.tasks.training_batches import Batches
+from keras_tfm.tasks.training_batches import make_batches
 from keras_tfm.tasks.training_run import run_training
 from keras_tfm.tasks.translator_folder import load_parts
 from keras_tfm.tasks.translator_folder import save_translator
+from keras_tfm.tasks.validating import ValidationPlan
 from keras_tfm.text.tokenizer import Tokenizer
 
 
@@ -141,20 +142,15 @@ class Translator:
 
     def batches(
         self, pairs: SentencePairs, settings: TrainingSettings
-    ) -> BucketedBatches:
-        """Tokenize pairs and sort them into batches of few shapes."""
-        return BucketedBatches(
-            token_rows(self.source_tokenizer, pairs.sources),
-            token_rows(self.target_tokenizer, pairs.targets),
-            settings.tokens_per_batch,
-            max_shapes=settings.max_shapes,
-            max_sequence_length=settings.max_sequence_length,
-            seed=settings.seed,
+    ) -> Batches:
+        """Tokenize pairs and put them into batches of few shapes."""
+        return make_batches(
+            self.source_tokenizer, self.target_tokenizer, pairs, settings
         )
 
     def fit(
         self,
-        pairs: SentencePairs | BucketedBatches,
+        pairs: SentencePairs | Batches,
         settings: TrainingSettings | None = None,
         *,
         steps: int | None = None,
@@ -162,6 +158,8 @@ class Translator:
         folder: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = 2.0,
+        validation: ValidationPlan | None = None,
+        tensorboard: bool = False,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> dict[str, float]:
         """Train the model, compiled by XLA, until a number of steps or a time.
@@ -172,11 +170,12 @@ class Translator:
             steps: Positive integer, in updates over all sessions.
             max_minutes: Positive float, for this session. One of the two must
                 be given.
-            folder: Path that checkpoints are written to, or `None` for none.
-            resume: Boolean. Go on from the checkpoint in the folder: the
-                weights, the optimizer, the random streams and the place in the
-                data. Defaults to `False`.
+            folder: Path of checkpoints and `training_log.csv`, or `None`.
+            resume: Boolean. Go on from the checkpoint in the folder.
             checkpoint_minutes: Positive float. A kill loses at most this much.
+            validation: What to measure on other pairs while training. The model
+                then ends with the weights that were best.
+            tensorboard: Boolean. Whether TensorBoard gets the log too.
             callbacks: Keras callbacks, such as a progress bar.
 
         Returns:
@@ -197,6 +196,8 @@ class Translator:
             folder=folder,
             resume=resume,
             checkpoint_minutes=checkpoint_minutes,
+            validation=validation,
+            tensorboard=tensorboard,
             callbacks=callbacks,
         )
 

@@ -52,6 +52,28 @@ def test_the_speed_is_that_of_the_last_steps():
     assert meter.tokens_per_second() == 10
 
 
+def test_a_validation_does_not_slow_the_other_steps():
+    meter = Meter(0, 0.0, steps=1000, tokens_per_step=6)
+    run(meter, [1] * 9)
+    # Not ten times as long as a step: no outlier.
+    meter.add(9 + 5, validated=True)
+    assert meter.step == 10
+    assert meter.tokens_per_second() == 6
+
+
+def test_the_validations_to_come_take_time():
+    meter = run(Meter(200, 0.0, steps=1200), [1] * 99)
+    assert meter.seconds_left() == 901
+    meter.add(99 + 70, validated=True)
+    # Nine more, one every hundred steps, as long as the last one.
+    assert meter.seconds_left() == 900 + 9 * 70
+    run(meter, [1] * 99, now=99 + 70)
+    meter.add(99 + 70 + 99 + 31, validated=True)
+    assert meter.seconds_left() == 800 + 8 * 31
+    run(meter, [1] * 50, now=99 + 70 + 99 + 31)
+    assert meter.seconds_left() == pytest.approx(750 + 7.5 * 31)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0:00"), (9.4, "0:09"), (59.9, "1:00"), (3600, "1:00:00")],

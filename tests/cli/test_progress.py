@@ -8,16 +8,32 @@ import pytest
 from rich.console import Console
 
 from keras_tfm.cli import progress as progress_module
+from keras_tfm.cli.meter import Meter
 from keras_tfm.cli.progress import TrainingProgress
 
 
-def fit(progress, steps=30, epochs=1):
+def fit(progress, steps=30, epochs=1, before=(), **arguments):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    model.compile("sgd", loss="mse", run_eagerly=True)
+    optimizer = keras.optimizers.SGD(0.01, **arguments)
+    model.compile(optimizer, loss="mse", run_eagerly=True)
     model.optimizer.build(model.trainable_variables)
     x, y = np.ones((2 * steps, 3)), np.ones((2 * steps, 1))
-    model.fit(x, y, 2, epochs=epochs, callbacks=[progress], verbose=0)
-    return progress
+    callbacks = [*before, progress]
+    model.fit(x, y, 2, epochs=epochs, callbacks=callbacks, verbose=0)
+    return model
+
+
+class Validate(keras.callbacks.Callback):
+    """Hand a progress a result after some updates."""
+
+    def __init__(self, progress, *steps):
+        super().__init__()
+        self.progress = progress
+        self.steps = steps
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 in self.steps:
+            self.progress.show_result(f"step {batch + 1} · validation BLEU 7")
 
 
 def test_a_log_gets_a_first_and_a_last_line(capsys):
@@ -66,6 +82,62 @@ def test_the_loss_is_that_of_the_last_steps_and_not_of_the_epoch(
     assert shown == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_short_epoch_has_means_too(capsys):
+    model = fit(TrainingProgress(None, 5.0, 100.0, 1), steps=3, epochs=4)
+    loss = model.history.history["loss"]
+    assert loss[0] > loss[-1]
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("step 12 · ")
+    assert float(line.rpartition("loss ")[2]) == pytest.approx(
+        loss[-1], abs=1e-4
+    )
+
+
+def test_a_step_is_an_update_and_not_a_batch(capsys, monkeypatch):
+    monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
+    progress = TrainingProgress(5, None, 100.0, 1)
+    model = fit(progress, steps=15, gradient_accumulation_steps=3)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.partition("/5")[0] for line in lines] == [
+        f"step {batch // 3}" for batch in [*range(1, 16), 15]
+    ]
+    # The tokens of three batches.
+    assert progress._meter.tokens_per_step == 300
+    # Resumed after 16 batches, the next update comes after two more.
+    model.optimizer.variables[0].assign(16)
+    progress.set_model(model)
+    progress.on_train_begin()
+    assert progress._meter.start_step == 5
+    for batch, step in enumerate([5, 6, 6, 6, 7]):
+        progress.on_train_batch_end(batch)
+        assert progress._meter.step == step
+
+
+def test_a_result_is_a_line_of_its_own(capsys):
+    progress = TrainingProgress(30, None, 100.0, 1)
+    fit(progress, before=[Validate(progress, 10, 20)])
+    first, ten, twenty, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("compiling")
+    assert ten == "step 10 · validation BLEU 7"
+    assert twenty == "step 20 · validation BLEU 7"
+    assert last.startswith("step 30/30")
+
+
+def test_the_time_of_a_validation_is_told_apart(monkeypatch):
+    steps = []
+
+    class Spy(Meter):
+        def add(self, now, validated=False):
+            super().add(now, validated)
+            if validated:
+                steps.append(self.step)
+
+    monkeypatch.setattr(progress_module, "Meter", Spy)
+    progress = TrainingProgress(30, None, 100.0, 1)
+    fit(progress, before=[Validate(progress, 10, 20)])
+    assert steps == [10, 20]
+
+
 def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch, capsys):
     stream = io.StringIO()
     monkeypatch.setattr(progress_module, "_BAR_SECONDS", 0.0)
@@ -76,7 +148,11 @@ def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch, capsys):
     )
     progress = TrainingProgress(30, None, 100.0, 1)
     progress.close()
-    fit(progress)
+    fit(progress, before=[Validate(progress, 10)])
     assert "compiling" in stream.getvalue()
     assert "━" in stream.getvalue()
+    # Above the bar, which comes again after it.
+    _, result, after = stream.getvalue().partition("validation")
+    assert result
+    assert "━" in after
     assert capsys.readouterr().out.startswith("step 30/30")

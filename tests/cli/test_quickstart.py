@@ -34,6 +34,10 @@ def test_the_settings_are_right_and_the_test_is_large_enough():
     assert module.NUM_TEST_PAIRS >= 2000
 
 
+def test_it_is_tuned_for_buckets():
+    assert TrainingSettings(**module.SETTINGS).batching == "buckets"
+
+
 def test_an_export_that_answers_otherwise_is_told(monkeypatch, tmp_path):
     test = date_pairs(3, 0, "test")
     monkeypatch.setattr(

@@ -3,6 +3,7 @@
 import pytest
 
 from keras_tfm.cli import train as train_module
+from keras_tfm.cli import train_request
 from keras_tfm.cli.data_options import DataSource
 from keras_tfm.cli.training_folder import TrainingPlan
 
@@ -42,9 +43,8 @@ def folder(tmp_path):
 
 def test_few_options_leave_the_defaults(run, begun, tmp_path):
     run("train", "--tsv", "/a.tsv", "--folder", tmp_path, "--steps", "5")
-    ((plan, folder, arguments),) = begun
+    ((plan, folder),) = begun
     assert folder == tmp_path
-    assert arguments == {}
     assert plan == TrainingPlan(
         data=DataSource(tsv="/a.tsv"),
         validation=DataSource(prefix="validation-"),
@@ -61,18 +61,26 @@ def test_every_option_arrives(run, begun, tmp_path):
         *("--validation-split", "validation", "--folder", tmp_path),
         *("--steps", "5", "--max-minutes", "2", "--checkpoint-minutes", "1"),
         *("--metric", "exact", "--tokenize", "zh", "--lowercase"),
+        *("--validation-steps", "70", "--patience", "3", "--tensorboard"),
+        *("--monitor", "validation_loss"),
         *("--tokenizer", "characters", "--vocabulary-size", "99"),
         *("--separate", "--preset", "transformer_tiny"),
         *("--num-layers", "1", "--num-decoder-layers", "2"),
         *("--hidden-dim", "8", "--intermediate-dim", "12"),
         *("--num-heads", "2", "--dropout", "0", "--seed", "0"),
-        *("--max-sequence-length", "50", "--tokens-per-batch", "64"),
-        *("--max-shapes", "2", "--peak-rate", "0.01", "--warmup-steps", "3"),
-        *("--decay-steps", "9", "--label-smoothing", "0"),
-        *("--ema-momentum", "0.9"),
+        *("--attention-dropout", "0.2", "--activation-dropout", "0.3"),
+        *("--post-norm", "--max-sequence-length", "50"),
+        *("--batching", "packed", "--tokens-per-batch", "64"),
+        *("--row-length", "60", "--max-shapes", "2"),
+        *("--accumulation-steps", "5", "--subword-dropout", "0.1"),
+        *("--optimizer", "muon", "--peak-rate", "0.01", "--warmup-steps", "3"),
+        *("--decay-steps", "9", "--beta-2", "0.97", "--weight-decay", "0.05"),
+        *("--clip-norm", "2", "--label-smoothing", "0"),
+        *("--average-last", "4", "--snapshot-steps", "11"),
+        *("--ema-momentum", "0"),
     )
-    ((plan, _, arguments),) = begun
-    assert arguments == {
+    ((plan, _),) = begun
+    assert plan.arguments == {
         "tokenizer": "characters",
         "vocabulary_size": 99,
         "joint": False,
@@ -83,6 +91,9 @@ def test_every_option_arrives(run, begun, tmp_path):
         "intermediate_dim": 12,
         "num_heads": 2,
         "dropout": 0.0,
+        "attention_dropout": 0.2,
+        "activation_dropout": 0.3,
+        "normalize_first": False,
     }
     assert plan.data == DataSource(
         tfds="a/b",
@@ -92,13 +103,23 @@ def test_every_option_arrives(run, begun, tmp_path):
     )
     assert plan.validation.split == "validation"
     assert plan.settings == {
+        "batching": "packed",
         "tokens_per_batch": 64,
+        "row_length": 60,
         "max_shapes": 2,
+        "accumulation_steps": 5,
+        "subword_dropout": 0.1,
+        "optimizer": "muon",
         "peak": 0.01,
         "warmup_steps": 3,
         "decay_steps": 9,
+        "beta_2": 0.97,
+        "weight_decay": 0.05,
+        "clip_norm": 2.0,
         "label_smoothing": 0.0,
-        "ema_momentum": 0.9,
+        "average_last": 4,
+        "snapshot_steps": 11,
+        "ema_momentum": 0.0,
         "seed": 0,
         "max_sequence_length": 50,
     }
@@ -112,6 +133,27 @@ def test_every_option_arrives(run, begun, tmp_path):
         "tokenize": "zh",
         "lowercase": True,
     }
+    assert plan.validating == {
+        "every_steps": 70,
+        "patience": 3,
+        "monitor": "validation_loss",
+    }
+    assert plan.tensorboard
+    # None was forgotten above.
+    assert set(plan.settings) == set(train_request.SETTINGS.values())
+    assert set(plan.arguments) >= set(train_request.MODEL.values())
+
+
+def test_a_recipe_and_options_make_one_plan(run, begun, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("tsv: /a.tsv\nsteps: 5\npeak_rate: 5e-3\nseed: 3\n")
+    arguments = ("--folder", tmp_path / "run", "--seed", "7")
+    assert run("train", recipe, *arguments)[0] == 0
+    options = ("--tsv", "/a.tsv", "--steps", "5", "--peak-rate", "0.005")
+    assert run("train", *options, *arguments)[0] == 0
+    (plan, folder), other = begun
+    assert (plan, folder) == other
+    assert plan.settings["seed"] == 7
 
 
 def test_a_resumption_needs_the_folder_alone(run, resumed, folder):
@@ -139,11 +181,22 @@ def test_other_checkpoints_keep_the_end(run, resumed, folder):
 def test_a_resumption_changes_nothing_else(refused, resumed, folder):
     message = refused(
         *("train", "--resume", "--folder", folder, "--peak-rate", "0.1"),
-        *("--separate", "--overwrite"),
+        *("--separate", "--post-norm", "--overwrite"),
     )
     assert message == (
         "A training is resumed with what it began with: leave out --joint, "
-        "--overwrite, --peak-rate."
+        "--overwrite, --peak-rate, --pre-norm."
+    )
+    assert not resumed
+
+
+def test_a_resumption_takes_no_recipe(refused, resumed, folder, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("steps: 5\n")
+    message = refused("train", recipe, "--resume", "--folder", folder)
+    assert message == (
+        "A training is resumed with what it began with: leave out the recipe "
+        f"{recipe}, and give its --folder."
     )
     assert not resumed
 

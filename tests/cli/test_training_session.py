@@ -11,10 +11,13 @@ import time
 import pytest
 
 from keras_tfm.cli.main import main
+from keras_tfm.cli.training_folder import TrainingPlan
 from keras_tfm.cli.training_session import source_lengths
+from keras_tfm.tasks.scores import Score
 from keras_tfm.tasks.translation import Translator
+from keras_tfm.training.training_log_file import append_row
 
-pytestmark = pytest.mark.slow
+slow = pytest.mark.slow
 
 OPTIONS = (
     *("--tokenizer", "characters", "--num-layers", "1", "--hidden-dim", "8"),
@@ -48,16 +51,117 @@ def finished(data, tmp_path_factory):
 
 
 @pytest.fixture
+def fitted(monkeypatch):
+    """Let a training be a log of three validations, and return its arguments.
+
+    Nothing is compiled, and a translator's scores are those of its best step.
+    """
+    calls = []
+
+    def fit(self, batches, settings, *, folder, validation, **arguments):
+        calls.append({"validation": validation, **arguments})
+        for step, score in ((100, 1.5), (200, 3.25), (300, 2.0)):
+            result = {"step": step, "validation_bleu": score}
+            append_row(
+                folder / "training_log.csv", {"learning_rate": 0.1, **result}
+            )
+            validation.on_result(result)
+        return {"loss": 2.5, "steps": 300}
+
+    monkeypatch.setattr(Translator, "fit", fit)
+    monkeypatch.setattr(
+        Translator, "evaluate", lambda *_, **__: [Score("BLEU", 3.25)]
+    )
+    return calls
+
+
+@pytest.fixture
 def trained(finished, tmp_path):
     """Return a copy of the folder of a training of three steps."""
     shutil.copytree(finished, tmp_path / "run")
     return tmp_path / "run"
 
 
+def test_what_a_validation_finds_is_told_and_drawn(run, fitted, data, tmp_path):
+    folder = tmp_path / "run"
+    code, output, errors = run(
+        *("train", "--tsv", data, "--folder", folder, *OPTIONS),
+        *("--validation-tsv", data, "--validation-steps", "100"),
+        *("--patience", "1", "--max-minutes", "9", "--tensorboard"),
+        *("--tokenize", "zh", "--lowercase"),
+    )
+    assert (code, errors) == (0, "")
+    lines = output.splitlines()
+    assert lines[-9:] == [
+        "step 100 · validation BLEU 1.50 (best so far)",
+        "step 200 · validation BLEU 3.25 (best so far)",
+        "step 300 · validation BLEU 2.00",
+        "Nothing better in the last 1 validation: it ends here.",
+        "Best was step 200, with validation BLEU 3.25: the translator has its "
+        "weights.",
+        f"Saved the translator after step 300 to {folder}.",
+        "validation BLEU = 3.25",
+        f"The learning curves are in {folder}/training_log.csv, as a picture "
+        f"in {folder}/curves.png.",
+        f'Use it: keras-tfm translate --folder {folder} "..."',
+    ]
+    assert "7 pairs, every 100 steps; the weights that are best" in output
+    assert (folder / "curves.png").is_file()
+    ((arguments),) = fitted
+    assert arguments["tensorboard"]
+    assert arguments["checkpoint_minutes"] == 2
+    plan = arguments["validation"]
+    assert plan.pairs.sources[0] == "eins"
+    assert (plan.metric, plan.tokenize, plan.lowercase) == ("bleu", "zh", True)
+    assert (plan.every_steps, plan.patience) == (100, 1)
+    assert plan.monitor == "validation_bleu"
+
+
+def test_the_recipe_in_the_folder_repeats_the_training(
+    run, fitted, data, tmp_path
+):
+    first, second = tmp_path / "first", tmp_path / "second"
+    run(
+        *("train", "--tsv", data, "--folder", first, *OPTIONS),
+        *("--validation-tsv", data, "--patience", "1", "--steps", "300"),
+    )
+    recipe = first / "recipe.yaml"
+    assert run("train", recipe, "--folder", second)[0] == 0
+    assert TrainingPlan.load(second) == TrainingPlan.load(first)
+    # But for the command at the top.
+    assert [
+        line
+        for line in (second / "recipe.yaml").read_text().splitlines()
+        if "keras-tfm train" not in line
+    ] == [
+        line
+        for line in recipe.read_text().splitlines()
+        if "keras-tfm train" not in line
+    ]
+    models = [Translator.load(folder).model for folder in (first, second)]
+    assert models[0].arguments["hidden_dim"] == 8
+    assert models[0].arguments == models[1].arguments
+    # A resumption may have another end.
+    run("train", "--resume", "--folder", second, "--steps", "400")
+    assert "\nsteps: 400\n" in (second / "recipe.yaml").read_text()
+
+
+def test_a_validation_by_loss_translates_nothing(run, fitted, data, tmp_path):
+    _, output, _ = run(
+        *("train", "--tsv", data, "--folder", tmp_path / "run", *OPTIONS),
+        *("--validation-tsv", data, "--validation-steps", "100"),
+        *("--metric", "loss", "--steps", "300"),
+    )
+    assert "validation BLEU =" not in output
+    assert fitted[0]["validation"].monitor == "validation_loss"
+
+
+@slow
 def test_a_training_leaves_a_translator(trained):
     assert sorted(path.name for path in trained.iterdir()) == [
         "checkpoint.npz",
         "model.keras",
+        "recipe.yaml",
         "source_tokenizer",
         "training.json",
         "translator.json",
@@ -67,6 +171,7 @@ def test_a_training_leaves_a_translator(trained):
     assert len(translator.translate(["eins", "zwei"])) == 2
 
 
+@slow
 def test_a_training_goes_on_where_it_stopped(run, trained):
     code, output, errors = run(
         "train", "--resume", "--folder", trained, "--steps", "5"
@@ -83,6 +188,7 @@ def test_a_training_goes_on_where_it_stopped(run, trained):
     assert lines[-1] == f'Use it: keras-tfm translate --folder {trained} "..."'
 
 
+@slow
 def test_a_finished_training_has_nothing_to_do(run, trained):
     before = Translator.load(trained).model.get_weights()
     code, _, errors = run("train", "--resume", "--folder", trained)
@@ -94,6 +200,7 @@ def test_a_finished_training_has_nothing_to_do(run, trained):
     assert all((a == b).all() for a, b in zip(before, after, strict=True))
 
 
+@slow
 def test_other_pairs_are_not_taken_for_the_same(run, refused, trained, data):
     content = data.read_text(encoding="utf-8")
     data.write_text(content.replace("seven", "eight"), encoding="utf-8")
@@ -104,6 +211,7 @@ def test_other_pairs_are_not_taken_for_the_same(run, refused, trained, data):
     assert message.startswith(f"{data}: the pairs have changed since")
 
 
+@slow
 def test_wrong_validation_is_told_before_anything_is_replaced(
     refused, trained, data, tmp_path
 ):
@@ -119,6 +227,7 @@ def test_wrong_validation_is_told_before_anything_is_replaced(
     assert before == {p: p.read_bytes() for p in before}
 
 
+@slow
 def test_an_unfinished_training_cannot_translate_yet(refused, trained):
     (trained / "model.keras").unlink()
     message = refused("translate", "--folder", trained, "eins")
@@ -126,6 +235,7 @@ def test_an_unfinished_training_cannot_translate_yet(refused, trained):
     assert "--resume" in message
 
 
+@slow
 def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(data, tmp_path):
     folder = tmp_path / "run"
     process = subprocess.Popen(
@@ -157,6 +267,35 @@ def test_a_signal_leaves_a_checkpoint_and_says_how_to_go_on(data, tmp_path):
         second,
     )
     assert not (folder / "model.keras").exists()
+
+
+@slow
+def test_a_training_is_validated_and_stops_where_it_stalls(run, data, tmp_path):
+    folder = tmp_path / "run"
+    code, output, errors = run(
+        *("train", "--tsv", data, "--folder", folder, *OPTIONS[:-2]),
+        *("--validation-tsv", data, "--validation-steps", "2"),
+        *("--metric", "loss", "--patience", "1", "--steps", "60"),
+        # So fast that nothing is learnt: it gets worse at once.
+        *("--peak-rate", "100", "--average-last", "2", "--tensorboard"),
+        *("--snapshot-steps", "2", "--accumulation-steps", "2"),
+    )
+    assert (code, errors) == (0, "")
+    assert "Nothing better in the last 1 validation: it ends here." in output
+    (best,) = re.findall(r"Best was step (\d+), with validation loss", output)
+    stop = int(best) + 2
+    assert f"Saved the translator after step {stop} to {folder}." in output
+    assert f"\nstep {stop} · validation loss " in output
+    assert f"\nstep {stop}/60 · " in output
+    names = {path.name.partition("tfevents")[0] for path in folder.iterdir()}
+    assert names >= {
+        *("best", "curves.png", "events.out.", "recipe.yaml", "snapshots"),
+        "training_log.csv",
+    }
+    _, _, errors = run("train", "--resume", "--folder", folder)
+    assert errors == (
+        f"keras-tfm: step {stop} was reached before: nothing to train.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """BucketedBatches: nothing lost, few shapes, an order that can be resumed."""
 
 import itertools
+import json
 import time
 
 import numpy as np
@@ -107,6 +108,26 @@ def test_a_later_start_goes_on_as_the_uninterrupted_run(start_step):
     for expected, found in zip(whole[start_step:], late, strict=True):
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("step", [0, 5, 19])
+def test_a_state_is_taken_and_given_though_the_step_says_it_all(step):
+    def fresh():
+        return BucketedBatches(*made(some_lengths(53)), 120, seed=3)
+
+    batches = fresh()
+    whole = arrays(batches.dataset(), step + 11)
+    state = json.loads(json.dumps(batches.state(step)))
+    late = arrays(fresh().dataset(step, state), 11)
+    for expected, found in zip(whole[step:], late, strict=True):
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_after_the_only_epoch_nothing_is_left():
+    batches = BucketedBatches(*made(some_lengths(53)), 120)
+    step = batches.steps_per_epoch + 2
+    assert arrays(batches.dataset(step, repeat=False)) == []
 
 
 def test_every_epoch_is_whole_and_in_another_order():

@@ -109,9 +109,16 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_command_is_one_that_the_command_line_takes(page, monkeypatch):
+def test_every_command_is_one_that_the_command_line_takes(
+    page, monkeypatch, tmp_path
+):
     # Wide, so that a message is not broken.
     monkeypatch.setitem(os.environ, "COLUMNS", "200")
+    # The recipes that a page shows, and those of the repository.
+    monkeypatch.chdir(tmp_path)
+    for _, recipe in blocks(page, "yaml"):
+        pathlib.Path("mine.yaml").write_text(recipe, encoding="utf-8")
+    pathlib.Path("examples").symlink_to(ROOT / "examples")
     group = typer.main.get_command(app)
     for arguments in keras_tfm_commands(page):
         command = next((a for a in arguments if not a.startswith("-")), None)

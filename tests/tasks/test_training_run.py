@@ -1,20 +1,39 @@
-"""What a session of training compiles and refuses."""
+"""What a session of training compiles, keeps, averages and refuses."""
 
 import keras
 import numpy as np
 import pytest
 
 from keras_tfm.data.batching import BucketedBatches
+from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.models.transformer.transformer import Transformer
 from keras_tfm.tasks.settings import TrainingSettings
-from keras_tfm.tasks.training_run import compile_model
+from keras_tfm.tasks.training_run import compile_network
+from keras_tfm.tasks.training_run import network_for
 from keras_tfm.tasks.training_run import run_training
+from keras_tfm.training.snapshots import LastSnapshots
+from keras_tfm.training.snapshots import Snapshots
 
 
-def make_model():
+def make_model(**kwargs):
+    keras.utils.set_random_seed(5)
     return Transformer(
-        11, num_layers=1, hidden_dim=6, intermediate_dim=7, num_heads=3
+        11,
+        num_layers=1,
+        hidden_dim=6,
+        intermediate_dim=7,
+        num_heads=3,
+        **kwargs,
     )
+
+
+def rows(number=23):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 5, (2, number))
+    return [
+        [rng.integers(4, 11, n).astype("int32") for n in side]
+        for side in lengths
+    ]
 
 
 def make_batches():
@@ -23,12 +42,32 @@ def make_batches():
     return BucketedBatches(rows, rows, tokens_per_batch=8)
 
 
+def make_packed(**kwargs):
+    return PackedBatches(*rows(), 14, row_length=7, **kwargs)
+
+
+def weights(model):
+    return [keras.ops.convert_to_numpy(w) for w in model.weights]
+
+
 def test_the_optimizer_is_built_before_training_begins():
     model = make_model()
-    compile_model(model, TrainingSettings())
+    compile_network(model, TrainingSettings())
     assert model.jit_compile
     assert model.optimizer.built
     assert len(model.optimizer.variables) > len(model.trainable_variables)
+
+
+def test_packed_batches_train_the_packed_model():
+    model = make_model()
+    assert network_for(model, make_batches()) is model
+    network = network_for(model, make_packed())
+    assert set(network.input) == {
+        "source_ids",
+        "target_ids",
+        "source_segments",
+        "target_segments",
+    }
 
 
 def test_steps_and_callbacks_are_counted_over_epochs():
@@ -58,49 +97,73 @@ def test_a_loss_that_is_not_a_number_stops_the_training():
         run_training(model, make_batches(), TrainingSettings(), steps=50)
 
 
-def test_resuming_where_nothing_was_begun_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
-        run_training(
-            make_model(),
-            make_batches(),
-            TrainingSettings(),
-            steps=1,
-            folder=tmp_path,
-            resume=True,
-        )
-
-
-def test_a_loss_that_is_not_a_number_does_not_lose_the_checkpoint(tmp_path):
+def test_the_model_gets_the_mean_of_the_last_snapshots(tmp_path):
     model = make_model()
-    settings = TrainingSettings()
-    run_training(model, make_batches(), settings, steps=2, folder=tmp_path)
-    before = (tmp_path / "checkpoint.npz").read_bytes()
+    settings = TrainingSettings(average_last=3, snapshot_steps=2)
+    run_training(model, make_packed(), settings, steps=9, folder=tmp_path)
+    snapshots = Snapshots(tmp_path / "snapshots", LastSnapshots(3))
+    kept = [snapshots.load(step) for step in (4, 6, 8)]
+    for index, weight in enumerate(model.trainable_weights):
+        mean = np.mean([found[index] for found in kept], axis=0)
+        np.testing.assert_allclose(weight, mean, atol=1e-6)
 
-    class Spoil(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
-            weight = self.model.weights[0]
-            weight.assign(np.full(weight.shape, np.nan))
 
-    with pytest.raises(FloatingPointError, match="lower learning rate"):
+def test_batches_that_make_one_update_count_as_one_batch_of_all_tokens():
+    # The same rows, once as 2 batches an update, once as one batch of both.
+    source, target = rows()
+    apart = PackedBatches(source, target, 14, row_length=7)
+    assert apart.steps_per_epoch >= 6
+    together = PackedBatches(source, target, 28, row_length=7)
+    models = make_model(dropout=0.0), make_model(dropout=0.0)
+    logs = [
         run_training(
             model,
-            make_batches(),
-            settings,
-            steps=9,
-            folder=tmp_path,
-            resume=True,
-            callbacks=[Spoil()],
+            batches,
+            TrainingSettings(accumulation_steps=number, clip_norm=0.5),
+            steps=3,
         )
-    assert (tmp_path / "checkpoint.npz").read_bytes() == before
+        for model, batches, number in zip(
+            models, (apart, together), (2, 1), strict=True
+        )
+    ]
+    assert logs[0]["steps"] == logs[1]["steps"] == 3
+    for one, other in zip(*map(weights, models), strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_a_training_that_was_done_before_gets_its_averaged_weights(tmp_path):
-    settings = TrainingSettings(ema_momentum=0.9)
-    arguments = {"steps": 3, "folder": tmp_path}
-    model, again = make_model(), make_model()
-    run_training(model, make_batches(), settings, **arguments)
-    run_training(again, make_batches(), settings, **arguments, resume=True)
-    for weight, other in zip(
-        model.trainable_weights, again.trainable_weights, strict=True
-    ):
-        np.testing.assert_array_equal(weight, other)
+@pytest.mark.parametrize("accumulation_steps", [1, 3])
+def test_a_resumed_training_is_that_of_one_session(
+    accumulation_steps, tmp_path
+):
+    def resample(epoch):
+        rng = np.random.default_rng(epoch)
+        return [
+            [np.append(ids, rng.integers(4, 11, rng.integers(0, 3)))
+             for ids in side]
+            for side in rows()
+        ]  # fmt: skip
+
+    settings = TrainingSettings(
+        average_last=2,
+        snapshot_steps=2,
+        accumulation_steps=accumulation_steps,
+    )
+    whole, parts = make_model(), make_model()
+    run_training(
+        whole,
+        make_packed(resample=resample),
+        settings,
+        steps=11,
+        folder=tmp_path / "whole",
+    )
+    for steps in (5, 11):
+        run_training(
+            parts,
+            make_packed(resample=resample),
+            settings,
+            steps=steps,
+            folder=tmp_path / "parts",
+            resume=steps > 5,
+        )
+    for one, other in zip(*map(weights, (whole, parts)), strict=True):
+        np.testing.assert_array_equal(one, other)

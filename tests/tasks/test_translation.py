@@ -223,10 +223,6 @@ def test_a_finished_training_has_nothing_to_resume(trained, tmp_path):
     assert logs == {"steps": 2}
 
 
-def test_xla_compiles_the_training(trained):
-    assert trained[0].model.jit_compile
-
-
 def test_a_training_needs_an_end_and_a_folder_to_resume():
     translator = make_translator()
     with pytest.raises(ValueError, match="A training needs an end"):

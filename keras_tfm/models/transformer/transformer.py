@@ -13,6 +13,7 @@ from keras_tfm.layers.blocks.decoder import Decoder
 from keras_tfm.layers.blocks.encoder import Encoder
 from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
 from keras_tfm.layers.position.positional_encoding import PositionalEncoding
+from keras_tfm.layers.regularization.dropout import Dropout
 from keras_tfm.models.encoder_decoder import EncoderDecoder
 from keras_tfm.models.presets import preset_arguments
 from keras_tfm.models.transformer.token_mask import TokenMask
@@ -164,7 +165,7 @@ class Transformer(EncoderDecoder):
             position_layout, position_denominator, dtype=policy, name="position"
         )
         source_drop, target_drop = (
-            keras.layers.Dropout(dropout, dtype=policy, name=f"{side}_drop")
+            Dropout(dropout, dtype=policy, name=f"{side}_drop")
             for side in ("source", "target")
         )
         find_tokens = TokenMask(pad_id, name="token_mask")
@@ -203,6 +204,8 @@ class Transformer(EncoderDecoder):
         # --- Config ---
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
+        self.source_drop = source_drop
+        self.target_drop = target_drop
         self.position = position
         self.find_tokens = find_tokens
         self.encoder = encoder

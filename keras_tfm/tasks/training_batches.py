@@ -1,0 +1,101 @@
+"""Sentence pairs as the batches that the settings of a training ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_tfm.data.batching import BucketedBatches
+from keras_tfm.data.packed_batches import PackedBatches
+from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.tasks.settings import TrainingSettings
+from keras_tfm.tasks.tokenizing import token_rows
+from keras_tfm.text.subword_sampling import SubwordSampler
+from keras_tfm.text.tokenizer import Tokenizer
+
+Batches = BucketedBatches | PackedBatches
+
+
+def make_batches(
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    pairs: SentencePairs,
+    settings: TrainingSettings,
+) -> Batches:
+    """Tokenize pairs and put them into batches of few shapes.
+
+    Args:
+        source_tokenizer: Tokenizer of the sources.
+        target_tokenizer: Tokenizer of the targets.
+        pairs: The pairs.
+        settings: What batches they shall be.
+
+    Raises:
+        TypeError: If the subwords shall vary and a tokenizer cannot do so.
+    """
+    rows = (
+        token_rows(source_tokenizer, pairs.sources),
+        token_rows(target_tokenizer, pairs.targets),
+    )
+    limits = {
+        "max_sequence_length": settings.max_sequence_length,
+        "seed": settings.seed,
+    }
+    if settings.batching == "buckets":
+        return BucketedBatches(
+            *rows,
+            settings.tokens_per_batch,
+            max_shapes=settings.max_shapes,
+            **limits,
+        )
+    resample = None
+    if settings.subword_dropout:
+        resample = _resample(
+            source_tokenizer, target_tokenizer, pairs, settings
+        )
+    return PackedBatches(
+        *rows,
+        settings.tokens_per_batch,
+        row_length=settings.row_length,
+        resample=resample,
+        **limits,
+    )
+
+
+def make_validation_batches(
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    pairs: SentencePairs,
+    settings: TrainingSettings,
+    training: Batches,
+) -> Batches:
+    """Put validation pairs into batches as those of the training.
+
+    The same shapes where that is possible, and always the usual subwords.
+    """
+    settings = dataclasses.replace(settings, subword_dropout=0.0)
+    if isinstance(training, PackedBatches):
+        settings = dataclasses.replace(
+            settings, row_length=max(training.shapes[0][1:])
+        )
+    return make_batches(source_tokenizer, target_tokenizer, pairs, settings)
+
+
+def _resample(
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    pairs: SentencePairs,
+    settings: TrainingSettings,
+) -> Callable[[int], tuple[list[np.ndarray], list[np.ndarray]]]:
+    # Seeds of their own: a word on both sides is not cut alike.
+    sides: tuple[tuple[SubwordSampler, Any], ...] = tuple(
+        (SubwordSampler(tokenizer, settings.subword_dropout, seed), texts)
+        for tokenizer, seed, texts in (
+            (source_tokenizer, 2 * settings.seed, pairs.sources),
+            (target_tokenizer, 2 * settings.seed + 1, pairs.targets),
+        )
+    )
+    return lambda epoch: tuple(s.rows(list(t), epoch) for s, t in sides)

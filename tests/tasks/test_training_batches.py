@@ -1,0 +1,100 @@
+"""Pairs become the batches that the settings ask for."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from keras_tfm.data.batching import BucketedBatches
+from keras_tfm.data.packed_batches import PackedBatches
+from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.tasks.settings import TrainingSettings
+from keras_tfm.tasks.training_batches import make_batches
+from keras_tfm.tasks.training_batches import make_validation_batches
+from keras_tfm.text.character_tokenizer import CharacterTokenizer
+from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+TEXTS = [f"the {n} little birds sang in tree {n}" for n in range(41)]
+PAIRS = SentencePairs(TEXTS, [text.upper() for text in TEXTS])
+CHARACTERS = CharacterTokenizer.train([*PAIRS.sources, *PAIRS.targets])
+
+
+@pytest.fixture(scope="module")
+def subwords():
+    return SentencePieceTokenizer.train([*PAIRS.sources, *PAIRS.targets], 330)
+
+
+def epoch_tokens(batches):
+    """Count the source tokens of each of the first two epochs."""
+    counts = {}
+    for epoch in (0, 1):
+        sources, _, rows = batches._epoch(epoch, True)
+        counts[epoch] = sum(int(sources.lengths[row].sum()) for row in rows)
+    return counts
+
+
+def test_batches_are_packed_unless_buckets_are_asked_for():
+    settings = TrainingSettings(tokens_per_batch=512, max_shapes=2)
+    packed = make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+    assert isinstance(packed, PackedBatches)
+    settings = TrainingSettings(
+        tokens_per_batch=512, max_shapes=2, batching="buckets"
+    )
+    buckets = make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+    assert isinstance(buckets, BucketedBatches)
+    assert len(buckets.shapes) <= 2
+    assert packed.num_pairs == buckets.num_pairs == len(PAIRS)
+
+
+def test_limits_of_length_and_row_are_kept():
+    settings = TrainingSettings(
+        tokens_per_batch=512, row_length=90, max_sequence_length=35
+    )
+    batches = make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+    assert batches.shapes[0][1:] == (90, 90)
+    longer = sum(len(text) + 1 > 35 for text in TEXTS)
+    assert batches.num_dropped == longer > 0
+
+
+def test_subwords_vary_with_the_epoch_and_come_again(subwords):
+    settings = TrainingSettings(tokens_per_batch=512, subword_dropout=0.3)
+    first = make_batches(subwords, subwords, PAIRS, settings)
+    again = make_batches(subwords, subwords, PAIRS, settings)
+    usual = make_batches(
+        subwords, subwords, PAIRS, TrainingSettings(tokens_per_batch=512)
+    )
+    counts = epoch_tokens(first)
+    assert counts[0] != counts[1]
+    assert counts == epoch_tokens(again)
+    assert len({*epoch_tokens(usual).values()}) == 1
+    assert counts[0] > epoch_tokens(usual)[0]
+    one, other = (
+        [x["source_ids"].numpy() for x, _ in itertools.islice(b.dataset(), 5)]
+        for b in (first, again)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_word_on_both_sides_is_not_cut_alike(subwords):
+    same = SentencePairs(TEXTS, TEXTS)
+    settings = TrainingSettings(tokens_per_batch=512, subword_dropout=0.5)
+    batches = make_batches(subwords, subwords, same, settings)
+    sources, targets = batches._ids(0)
+    assert (sources.lengths != targets.lengths).any()
+
+
+def test_a_tokenizer_that_cannot_vary_is_an_error():
+    settings = TrainingSettings(subword_dropout=0.1)
+    with pytest.raises(TypeError, match="CharacterTokenizer"):
+        make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+
+
+def test_validation_has_the_shape_of_the_training_and_usual_subwords(subwords):
+    settings = TrainingSettings(tokens_per_batch=512, subword_dropout=0.3)
+    training = make_batches(subwords, subwords, PAIRS, settings)
+    few = SentencePairs(TEXTS[:7], TEXTS[:7])
+    validation = make_validation_batches(
+        subwords, subwords, few, settings, training
+    )
+    assert validation.shapes[0][1:] == training.shapes[0][1:]
+    assert len({*epoch_tokens(validation).values()}) == 1
