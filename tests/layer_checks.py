@@ -209,7 +209,7 @@ def check_dropout(case):
     randomise(layer)
     dropouts = [
         inner
-        for inner in inner_layers(layer)
+        for inner in (layer, *inner_layers(layer))
         if isinstance(inner, Dropout) and inner.rate
     ]
     assert len(dropouts) == case.num_dropouts

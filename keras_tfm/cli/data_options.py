@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from keras_tfm.data.sentence_pairs import SentencePairs
 
-_PANEL = "Data: one of the four"
+_PANEL = "Data: one of the five"
 
 SourceOption = Annotated[
     Path | None,
@@ -38,6 +38,16 @@ TsvOption = Annotated[
     typer.Option(
         "--tsv",
         help="Text file with a source, a tab and a target on each line.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+DatesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--dates",
+        help="So many dates in 42 languages and regions, written by Babel, and "
+        "their ISO 8601.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -98,17 +108,19 @@ class DataSource:
         source: Path of the sources, or `None`.
         target: Path of the targets, or `None`.
         tsv: Path of both, or `None`.
+        dates: Integer, how many dates to generate, or `None`.
         tfds: Name of a data set, or `None`.
         translate_folder: Path of a folder, or `None`.
         source_language: String, or `None`.
         target_language: String, or `None`.
-        split: String, for `tfds` and `translate_folder`.
+        split: String, for `tfds`, `translate_folder` and `dates`.
         prefix: String in front of the options' names, in messages.
     """
 
     source: str | None = None
     target: str | None = None
     tsv: str | None = None
+    dates: int | None = None
     tfds: str | None = None
     translate_folder: str | None = None
     source_language: str | None = None
@@ -138,6 +150,7 @@ class DataSource:
                 self.source,
                 self.target,
                 self.tsv,
+                self.dates,
                 self.tfds,
                 self.translate_folder,
             )
@@ -156,7 +169,7 @@ class DataSource:
             )
         given = [
             name
-            for name in ("source", "tsv", "tfds", "translate_folder")
+            for name in ("source", "tsv", "dates", "tfds", "translate_folder")
             if getattr(self, name)
         ]
         if len(given) > 1:
@@ -189,6 +202,10 @@ class DataSource:
             return read_parallel(self.source, self.target)
         if self.tsv:
             return read_tsv(self.tsv)
+        if self.dates:
+            from keras_tfm.data.dates import date_pairs
+
+            return date_pairs(self.dates, seed=0, split=self.split)
         if self.tfds:
             return read_tfds(self.tfds, self.split, *languages)
         if self.translate_folder:
@@ -196,6 +213,6 @@ class DataSource:
                 self.translate_folder, *languages, self.split
             )
         raise ValueError(
-            "No data. Give --source and --target, --tsv, --tfds or "
+            "No data. Give --source and --target, --tsv, --dates, --tfds or "
             "--translate-folder."
         )

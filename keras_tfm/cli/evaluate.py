@@ -10,6 +10,7 @@ import typer
 
 from keras_tfm.cli.console import say
 from keras_tfm.cli.data_options import DataSource
+from keras_tfm.cli.data_options import DatesOption
 from keras_tfm.cli.data_options import SourceLanguageOption
 from keras_tfm.cli.data_options import SourceOption
 from keras_tfm.cli.data_options import SplitOption
@@ -95,6 +96,7 @@ def evaluate(  # noqa: PLR0913 (each is an option)
     source: SourceOption = None,
     target: TargetOption = None,
     tsv: TsvOption = None,
+    dates: DatesOption = None,
     tfds: TfdsOption = None,
     translate_folder: TranslateFolderOption = None,
     source_language: SourceLanguageOption = None,
@@ -135,6 +137,7 @@ def evaluate(  # noqa: PLR0913 (each is an option)
         source=source,
         target=target,
         tsv=tsv,
+        dates=dates,
         tfds=tfds,
         translate_folder=translate_folder,
         source_language=source_language,

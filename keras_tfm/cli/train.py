@@ -6,6 +6,7 @@ from typing import Any
 
 import keras_tfm.cli.settings_options as settings
 import keras_tfm.cli.train_options as options
+from keras_tfm.cli.data_options import DatesOption
 from keras_tfm.cli.data_options import SourceLanguageOption
 from keras_tfm.cli.data_options import SourceOption
 from keras_tfm.cli.data_options import SplitOption
@@ -36,6 +37,7 @@ def train(  # noqa: PLR0913 (each is an option)
     source: SourceOption = None,
     target: TargetOption = None,
     tsv: TsvOption = None,
+    dates: DatesOption = None,
     tfds: TfdsOption = None,
     translate_folder: TranslateFolderOption = None,
     source_language: SourceLanguageOption = None,
@@ -50,6 +52,7 @@ def train(  # noqa: PLR0913 (each is an option)
     validation_source: options.ValidationSourceOption = None,
     validation_target: options.ValidationTargetOption = None,
     validation_tsv: options.ValidationTsvOption = None,
+    validation_dates: options.ValidationDatesOption = None,
     validation_split: options.ValidationSplitOption = None,
     validation_steps: options.ValidationStepsOption = None,
     patience: options.PatienceOption = None,

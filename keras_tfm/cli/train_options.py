@@ -64,6 +64,12 @@ ValidationTargetOption = Annotated[
 ValidationTsvOption = Annotated[
     Path | None, panel_option("--validation-tsv", "As --tsv.", _VALIDATION)
 ]
+ValidationDatesOption = Annotated[
+    int | None,
+    panel_option(
+        "--validation-dates", "As --dates, of other days.", _VALIDATION
+    ),
+]
 ValidationSplitOption = Annotated[
     str | None,
     panel_option(

@@ -16,7 +16,7 @@ from keras_tfm.cli.training_folder import TrainingPlan
 from keras_tfm.cli.validation_results import result_names
 
 ENDS = ("steps", "max_minutes", "checkpoint_minutes")
-_FILES = ("source", "target", "tsv")
+_FILES = ("source", "target", "tsv", "dates")
 _DATA = (
     *_FILES,
     "tfds",
@@ -205,7 +205,8 @@ def _validation(given: Mapping[str, Any], data: DataSource) -> DataSource:
                 "--validation-tsv, with files."
             )
         return dataclasses.replace(data, split=given["validation_split"])
-    return DataSource.from_options(**files, prefix="validation-")
+    split = {"split": "test"} if "dates" in files else {}
+    return DataSource.from_options(**files, **split, prefix="validation-")
 
 
 def _check_validation(given: Mapping[str, Any], data: DataSource) -> None:
@@ -217,7 +218,7 @@ def _check_validation(given: Mapping[str, Any], data: DataSource) -> None:
         raise ValueError(
             f"{_option(asked[0])} is for validation data, and there are none. "
             "Give --validation-source and --validation-target, "
-            "--validation-tsv or --validation-split."
+            "--validation-tsv, --validation-dates or --validation-split."
         )
     metric = given.get("metric", "bleu")
     only_while_training = ["--monitor"] if "monitor" in given else []

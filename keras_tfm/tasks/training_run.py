@@ -44,7 +44,10 @@ _WITHOUT_END = 1_000_000
 def network_for(model: EncoderDecoder, batches: Batches) -> keras.Model:
     """Return what is trained on such batches; its weights are the model's."""
     packed = isinstance(batches, PackedBatches)
-    return packed_model(model) if packed else model
+    network = packed_model(model) if packed else model
+    # By this Keras knows whether float16 needs its loss scaled.
+    network.dtype_policy = model.policy
+    return network
 
 
 def compile_network(network: keras.Model, settings: TrainingSettings) -> None:
@@ -62,6 +65,9 @@ def compile_network(network: keras.Model, settings: TrainingSettings) -> None:
         metrics=[TokenAccuracy(), Perplexity()],
         jit_compile=True,
     )
+    if not network.optimizer.built:
+        # Keras has wrapped it, to scale the loss.
+        network.optimizer.build(network.trainable_variables)
 
 
 def run_training(
@@ -129,6 +135,7 @@ class _Session:
     ) -> None:
         self.network = network
         self.batches = batches
+        self.count = _BatchCount()
         self.settings = settings
         self.folder = folder
         place = folder or temporary
@@ -169,11 +176,6 @@ class _Session:
         """Return how many updates the optimizer has made."""
         return int(self.network.optimizer.iterations)
 
-    def num_batches(self) -> int:
-        """Return how many batches the optimizer has seen."""
-        # Its first variable counts them, also between two updates.
-        return int(self.network.optimizer.variables[0])
-
     def exhausted(self) -> bool:
         """Return whether the validation has ended the training before."""
         return self.validation is not None and self.validation.exhausted
@@ -181,16 +183,21 @@ class _Session:
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps beside the variables."""
         parts = {"log": self.log, "validation": self.validation}
-        number = self.num_batches()
+        number = self.count.batches
         return {
             "step": self.updates(),
             "batches": number,
-            "data": self.batches.state(number),
+            # Of the first batch of the update that is being made.
+            "data": self.batches.state(
+                number - number % self.settings.accumulation_steps
+            ),
             **{k: part.state() for k, part in parts.items() if part},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what a checkpoint kept."""
+        # An older checkpoint counts updates alone.
+        self.count.batches = state.get("batches", state.get("step", 0))
         for name in ("log", "validation"):
             part = getattr(self, name)
             if part is not None and name in state:
@@ -210,7 +217,7 @@ class _Session:
         acting = [
             part for part in parts if isinstance(part, keras.callbacks.Callback)
         ]
-        chain = [FailOnNaN(), *ends, *acting]
+        chain = [self.count, FailOnNaN(), *ends, *acting]
         if self.folder is not None:
             chain.append(
                 TrainingCheckpoint(
@@ -239,8 +246,7 @@ class _Session:
 
     def _dataset(self, state: dict[str, Any]) -> tf.data.Dataset:
         group = self.settings.accumulation_steps
-        # An older checkpoint counts updates alone.
-        start = state.get("batches", state.get("step", 0))
+        start = self.count.batches
         begun = start % group
         data = self.batches.dataset(start - begun, state.get("data"))
         if group > 1:
@@ -250,6 +256,23 @@ class _Session:
     def _log_result(self, result: dict[str, float]) -> None:
         if self.log is not None:
             self.log.add(int(result["step"]), result)
+
+
+class _BatchCount(keras.callbacks.Callback):
+    """Count batches over all sessions: not every one of them is an update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches = 0
+        self._last_batch = -1
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._last_batch = -1
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        # Several at once with `steps_per_execution`.
+        self.batches += batch - self._last_batch
+        self._last_batch = batch
 
 
 def _all_of(

@@ -37,6 +37,13 @@ def test_a_folder_is_read(tmp_path):
     assert list(data.read()) == [("one", "eins")]
 
 
+def test_dates_are_generated_and_a_test_has_others():
+    train = DataSource.from_options(dates=211).read()
+    test = DataSource.from_options(dates=43, split="test").read()
+    assert (len(train), len(test)) == (211, 43)
+    assert not {*train.targets} & {*test.targets}
+
+
 def test_a_data_set_that_is_not_there_is_named():
     data = DataSource.from_options(tfds="no_such_data_set_at_all")
     with pytest.raises(ValueError, match="'no_such_data_set_at_all' cannot"):

@@ -126,8 +126,8 @@ def test_every_option_is_in_the_recipe():
     names = {name for group in options_of(plan).values() for name in group}
     names |= {n for g in options_of(complete(TFDS)).values() for n in g}
     options = set(inspect.signature(train_module.train).parameters)
-    files = {"source", "target", "translate_folder"}
-    files |= {"validation_source", "validation_target"}
+    files = {"source", "target", "translate_folder", "dates"}
+    files |= {"validation_source", "validation_target", "validation_dates"}
     assert names == options - NOT_KEPT - files
 
 
@@ -179,8 +179,8 @@ def test_a_completed_validation_says_what_decides():
         (
             {**FILES, "patience": 3},
             "--patience is for validation data, and there are none. Give "
-            "--validation-source and --validation-target, --validation-tsv or "
-            "--validation-split.",
+            "--validation-source and --validation-target, --validation-tsv, "
+            "--validation-dates or --validation-split.",
         ),
         ({**FILES, "validation_steps": 3}, "--validation-steps is for valid"),
         ({**FILES, "metric": "bleu"}, "--metric is for validation data"),
@@ -229,6 +229,14 @@ def test_an_end_is_a_number_above_0():
         check_ends({"checkpoint_minutes": 0})
 
 
+def test_validation_dates_are_those_of_the_test():
+    plan = plan_of({"dates": 300, "validation_dates": 20, "steps": 1})
+    assert (plan.data.dates, plan.data.split) == (300, "train")
+    assert (plan.validation.dates, plan.validation.split) == (20, "test")
+    assert options_of(plan)["Validation"]["validation_dates"] == 20
+    assert options_of(plan)["Data"] == {"dates": 300}
+
+
 def test_there_are_recipes():
     assert {path.stem for path in RECIPES} >= {
         "multi30k_en_de",
@@ -247,4 +255,5 @@ def test_every_recipe_is_a_plan(run, begun, tmp_path, monkeypatch, path):
     # Wrong settings would be told here.
     plan = completed(plan, model_arguments(plan.arguments))
     assert plan.validation.is_given()
-    assert plan.validating["monitor"] == "validation_bleu"
+    names = {"bleu": "validation_bleu", "exact": "validation_exact_match"}
+    assert plan.validating["monitor"] == names[plan.scoring["metric"]]

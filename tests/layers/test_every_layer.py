@@ -16,6 +16,7 @@ from layer_checks import save_model
 import keras_tfm
 from keras_tfm.layers import Decoder
 from keras_tfm.layers import DecoderBlock
+from keras_tfm.layers import Dropout
 from keras_tfm.layers import Encoder
 from keras_tfm.layers import EncoderBlock
 from keras_tfm.layers import FeedForward
@@ -57,6 +58,12 @@ CASES = {
     ),
     "OneHotPositionalEncoding": LayerCase(
         make(OneHotPositionalEncoding, T), (X,)
+    ),
+    "Dropout": LayerCase(
+        make(Dropout, 0.3),
+        (X,),
+        dropping=make(Dropout, 0.4, seed=3),
+        num_dropouts=1,
     ),
     "FeedForward": LayerCase(
         make(FeedForward, F, activation=gelu_tanh),

@@ -167,3 +167,28 @@ def test_a_resumed_training_is_that_of_one_session(
         )
     for one, other in zip(*map(weights, (whole, parts)), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_sixteen_bits_train_without_nan(policy):
+    model = make_model(dtype=policy)
+    batches = make_packed()
+    network = network_for(model, batches)
+    compile_network(network, TrainingSettings())
+    scaled = isinstance(network.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (policy == "mixed_float16")
+    losses = []
+    show = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: losses.append(logs["loss"])
+    )
+    run_training(
+        model,
+        batches,
+        TrainingSettings(peak=0.02, warmup_steps=5),
+        steps=40,
+        callbacks=[show],
+    )
+    assert np.isfinite(losses).all()
+    assert losses[-1] < losses[0] - 0.1
+    for weight in model.weights:
+        assert np.isfinite(np.asarray(weight, "float32")).all(), weight.path

@@ -13,8 +13,9 @@ class Dropout(keras.layers.Layer):
     What `keras.layers.Dropout` does, with other random numbers: each is a hash
     of the layer's seed, the call and the value's place. XLA computes the hash
     inside the loop that uses it, where Keras's generator writes an array of
-    random numbers first. Every layer has its own stream of seeds, which is
-    saved and restored with the model.
+    random numbers first. Every layer has its own stream of seeds. As Keras's,
+    it is among the `variables` of a model, which a training's checkpoint keeps,
+    and not among the `weights`: a model read from a file begins a new stream.
 
     Masking: passes the mask on.
 
