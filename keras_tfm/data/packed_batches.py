@@ -280,6 +280,11 @@ class PackedBatches:
             return self._sources, self._targets
         usual = (self._sources, self._targets)
         sampled = [TokenRows(i, self.end_id) for i in self._resample(epoch)]
+        if {len(side.lengths) for side in sampled} != {len(usual[0].lengths)}:
+            raise DataError(
+                f"`resample` must return a row for each of the "
+                f"{len(usual[0].lengths)} pairs, on both sides."
+            )
         lengths = np.stack([side.lengths for side in sampled])
         grown = lengths > self._limits[:, None]
         return tuple(

@@ -501,3 +501,9 @@ def test_thirty_thousand_pairs_are_packed_quickly():
     batches = PackedBatches(*made(lengths), 4096, row_length=64)
     next(iter(batches.dataset()))
     assert time.perf_counter() - start < 10
+
+
+def test_other_subwords_of_too_few_pairs_are_an_error():
+    batches = small(lambda epoch: [side[1:] for side in resampled(epoch)])
+    with pytest.raises(DataError, match="a row for each of the"):
+        batches._epoch(0, True)
