@@ -13,6 +13,8 @@ from keras_tfm.checks import check_positive_int
 from keras_tfm.generation.attention_record import empty_record
 from keras_tfm.generation.attention_record import read_record
 from keras_tfm.generation.attention_record import written_record
+from keras_tfm.generation.fewer_rows import SHARE
+from keras_tfm.generation.fewer_rows import with_fewer_rows
 from keras_tfm.generation.next_tokens import NextTokens
 from keras_tfm.generation.rows import Rows
 from keras_tfm.ops.search import NEVER
@@ -161,6 +163,7 @@ class Generator(abc.ABC):
         seeds=None,
         source_mask=None,
         grow_cache=None,
+        take_rows=None,
         return_attention_scores=False,
     ):
         """Write the hypotheses of each row, the best first.
@@ -184,6 +187,10 @@ class Generator(abc.ABC):
                 room for `cache_lengths[0]` alone, and the attention of early
                 tokens is spared the places of late ones. Defaults to none: the
                 cache has room for `max_length`.
+            take_rows: Function of a cache and the numbers of some rows. Returns
+                the cache of these rows. Once a quarter of the rows is left, the
+                others give up their place, and again at a sixteenth. Defaults
+                to none: every row keeps its place until all have ended.
             return_attention_scores: Boolean. Whether to return the attention
                 weights too. Defaults to `False`.
 
@@ -210,10 +217,37 @@ class Generator(abc.ABC):
             # Only its shapes are used: a compiler drops the rest.
             _, _, weights = read(state, cache, index)
             record = empty_record(weights, self.max_length)
+            take_rows = None
+        few = 0 if take_rows is None else ops.shape(active)[0] // SHARE
+        for length in lengths:
+            if length > lengths[0]:
+                cache = grow_cache(cache, length)
+            index, state, cache, record = ops.while_loop(
+                _running_to(length, few),
+                self._writer(read, rows),
+                (index, state, cache, record),
+            )
+        if take_rows is not None:
+            state = with_fewer_rows(
+                lambda rows, few, *found: ops.while_loop(
+                    _running_to(self.max_length, few),
+                    self._writer(read, rows),
+                    (*found, ()),
+                )[:3],
+                (index, state, cache),
+                rows,
+                take_rows,
+            )
+        ids, scores, ancestors = self.finish(state)
+        if not return_attention_scores:
+            return ids, scores
+        real = ops.not_equal(ids, self.pad_id)
+        return ids, scores, read_record(record, ancestors, real)
 
+    def _writer(self, read, rows):
         def write(index, state, cache, record):
             logits, cache, weights = read(state, cache, index)
-            if return_attention_scores:
+            if record:
                 record = written_record(record, weights, index)
             state = self.advance(
                 state,
@@ -224,17 +258,7 @@ class Generator(abc.ABC):
             )
             return index + 1, state, cache, record
 
-        for length in lengths:
-            if length > lengths[0]:
-                cache = grow_cache(cache, length)
-            index, state, cache, record = ops.while_loop(
-                _running_to(length), write, (index, state, cache, record)
-            )
-        ids, scores, ancestors = self.finish(state)
-        if not return_attention_scores:
-            return ids, scores
-        real = ops.not_equal(ids, self.pad_id)
-        return ids, scores, read_record(record, ancestors, real)
+        return write
 
     def _reader(self, step, return_attention_scores):
         arguments = {}
@@ -285,10 +309,9 @@ class Generator(abc.ABC):
         return NextTokens(logits, allowed)
 
 
-def _running_to(length):
+def _running_to(length, few):
     def running(index, state, cache, record):
-        return ops.logical_and(
-            index < length, ops.logical_not(ops.all(state["done"]))
-        )
+        left = ops.sum(ops.cast(ops.logical_not(state["done"]), "int32"))
+        return ops.logical_and(index < length, left > few)
 
     return running

@@ -53,6 +53,15 @@ class Rows:
             active, limits, ops.cast(seeds, "int32"), prefix, source_mask
         )
 
+    def taken(self, chosen):
+        """Return the rows with these numbers, an integer tensor."""
+
+        def take(tensor):
+            return None if tensor is None else ops.take(tensor, chosen, axis=0)
+
+        fields = dataclasses.fields(self)
+        return Rows(**{f.name: take(getattr(self, f.name)) for f in fields})
+
     def forced(self, index):
         """Return the token that a row must write `(B, 1)`, or `None`."""
         if self.prefix is None:

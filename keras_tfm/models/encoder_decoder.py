@@ -4,6 +4,7 @@ Shape letters: B batch, T target length, S source length.
 """
 
 from keras import ops
+from keras import tree
 
 from keras_tfm.models.backbone import Backbone
 from keras_tfm.ops.search import ancestor_mask
@@ -77,6 +78,17 @@ class EncoderDecoder(Backbone):
             return {**block, "self": (keys, values)}
 
         return {**cache, "blocks": tuple(map(grown, cache["blocks"]))}
+
+    def take_rows(self, cache, rows):
+        """Return the cache of some rows of the batch.
+
+        Args:
+            cache: What `initial_cache` or `step` returned.
+            rows: Integer tensor, their numbers.
+        """
+        return tree.map_structure(
+            lambda tensor: ops.take(tensor, rows, axis=0), cache
+        )
 
     def step(
         self,

@@ -15,6 +15,10 @@ from keras_tfm.generation.generator import Generator
 from keras_tfm.ops.row_noise import row_seeds
 from keras_tfm.ops.sequences import shift_right
 
+# Rows that have ended give up their place where there is so much to write: two
+# more loops are compiled for that.
+_WORTH_DROPPING = 32
+
 
 def make_writer(
     model: keras.Model,
@@ -22,6 +26,7 @@ def make_writer(
     pad_id: int = 0,
     max_length_factor: float | None = None,
     n_best: bool = False,
+    drop_rows: bool = True,
 ) -> Callable[[Any], tuple[Any, Any]]:
     """Join a model's `initial_cache` and `step` with a generator.
 
@@ -34,6 +39,8 @@ def make_writer(
             only the generator's own limit.
         n_best: Boolean. Whether to return every hypothesis, not the best.
             Defaults to `False`.
+        drop_rows: Boolean. Whether rows that have ended give up their place;
+            not every format can carry that. Defaults to `True`.
 
     Returns:
         Function of int32 source ids `(batch, length)` that returns int32 ids
@@ -51,8 +58,10 @@ def make_writer(
         arguments = {
             "grow_cache": lambda cache, length: model.grow_cache(
                 cache, length, beams
-            )
+            ),
         }
+        if drop_rows and generator.max_length >= _WORTH_DROPPING:
+            arguments["take_rows"] = model.take_rows
         if max_length_factor is not None:
             length = ops.sum(ops.cast(real, "float32"), axis=1)
             arguments["max_lengths"] = ops.ceil(max_length_factor * length)

@@ -66,7 +66,7 @@ def export_litert(
         RuntimeError: If Keras does not run on TensorFlow.
         ValueError: If the format cannot carry what the generator does.
     """
-    write = id_function(translator, "translate", generator)
+    write = id_function(translator, "translate", generator, drop_rows=False)
     write_litert(write, path, batch_size, source_length)
 
 
@@ -91,5 +91,5 @@ def export_onnx(
         RuntimeError: If Keras does not run on TensorFlow.
         ValueError: If the format cannot carry what the generator does.
     """
-    write = id_function(translator, "translate", generator)
+    write = id_function(translator, "translate", generator, drop_rows=False)
     write_onnx(write, path, batch_size, source_length)

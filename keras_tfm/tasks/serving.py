@@ -30,7 +30,10 @@ QUANTIZATIONS = (None, "int8")
 
 
 def id_function(
-    translator: Translator, name: str, generator: Generator | None = None
+    translator: Translator,
+    name: str,
+    generator: Generator | None = None,
+    drop_rows: bool = True,
 ) -> Callable[..., Any]:
     """Make one of a translator's functions of ids, not compiled.
 
@@ -39,6 +42,7 @@ def id_function(
         name: A key of `keras_tfm.export.text_to_text.SIGNATURES`.
         generator: What `translate` and `translate_nbest` choose tokens with.
             Defaults to the translator's own.
+        drop_rows: See `make_writer`. Defaults to `True`.
     """
     model, pad_id = translator.model, translator.source_tokenizer.pad_id
     if name == "score":
@@ -51,6 +55,7 @@ def id_function(
         pad_id,
         translator.max_length_factor,
         n_best=name == "translate_nbest",
+        drop_rows=drop_rows,
     )
 
 

@@ -142,5 +142,7 @@ class TrainingCheckpoint(keras.callbacks.Callback):
         due = time.monotonic() - self._saved_at >= self.seconds
         acted = any(callback.acted for callback in self.also)
         if due or acted or self._trained.stop_training:
+            # First: `state` may ask the optimizer how far it is.
+            sync_variables(self._trained)
             save_checkpoint(self.folder, self._trained, self.state())
             self._saved_at = time.monotonic()
