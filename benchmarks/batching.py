@@ -1,4 +1,4 @@
-"""Real tokens a second under `model.fit`: packed, bucketed and padded batches.
+"""Real tokens a second of a training: packed, bucketed and padded batches.
 
     python benchmarks/batching.py \\
         --source ../shared/data/multi30k/tok/train.en.gz \\
@@ -13,9 +13,10 @@ how the pairs are put into batches:
 - padded, each batch: the same, padded to the longest of the batch. Its shapes
   are too many to compile, so that it runs without XLA.
 
-They take turns: each trains for `--steps` steps in each of `--rounds` rounds.
-Compiling is timed by itself. A row's last column is how many times the real
-target tokens of the padded batches it trains in a second.
+Each calls the function that `model.fit` calls. They take turns: each trains for
+`--steps` steps in each of `--rounds` rounds. Compiling is timed by itself. The
+last column is how many times the real target tokens of the padded batches are
+trained in a second.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from keras_tfm.cli.console import make_console
 from keras_tfm.cli.console import say
 from keras_tfm.cli.meter import Meter
 from keras_tfm.cli.meter import duration
+from keras_tfm.training.metric_sums import MetricSums
+from keras_tfm.training.model_variables import sync_variables
 
 _BAR_SECONDS = 0.5
 _LINE_SECONDS = 10.0
@@ -49,6 +51,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self.num_programs = num_programs
         self._means = ""
         self._in_mean = 0
+        self._sums: MetricSums | None = None
         self._shown_at = 0.0
         # Several batches make an update where gradients are accumulated.
         self._batches_a_step = 1
@@ -57,6 +60,7 @@ class TrainingProgress(keras.callbacks.Callback):
         self._bar: Progress | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._sums = MetricSums(self.model)
         optimizer = self.model.optimizer
         self._batches_a_step = optimizer.gradient_accumulation_steps or 1
         # Its first variable counts batches, `iterations` counts updates.
@@ -86,6 +90,12 @@ class TrainingProgress(keras.callbacks.Callback):
         self._task = self._bar.add_task(first, total=1.0)
         self._bar.start()
 
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        if self._sums is not None:
+            self._sums.start()
+
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
@@ -98,17 +108,17 @@ class TrainingProgress(keras.callbacks.Callback):
         seconds = _LINE_SECONDS if self._bar is None else _BAR_SECONDS
         if now - self._shown_at >= seconds:
             self._shown_at = now
-            self._take_means(logs or {})
+            self._take_means()
             self._show()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        # Keras starts the means anew here, or it is the end. An epoch may have
-        # fewer batches than a mean should.
+        # Keras resets its metrics after this, or it is the end. An epoch may
+        # have fewer batches than a mean should.
         batches = self.params.get("steps") or _LAST_MEAN_STEPS
-        self._take_means(logs or {}, min(batches, _LAST_MEAN_STEPS))
-        self._in_mean = 0
+        self._take_means(min(batches, _LAST_MEAN_STEPS))
+        self._forget()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.close()
@@ -143,19 +153,26 @@ class TrainingProgress(keras.callbacks.Callback):
         ]
         return " · ".join(part for part in parts if part)
 
-    def _take_means(
-        self, logs: dict[str, Any], fewest: int | None = None
-    ) -> None:
+    def _forget(self) -> None:
+        self._in_mean = 0
+        if self._sums is not None:
+            self._sums.clear()
+
+    def _take_means(self, fewest: int | None = None) -> None:
+        if self._sums is None:
+            return
+        # The metrics are only read: they belong to the log, too.
+        sync_variables(self.model)
+        self._sums.stop()
         if self._in_mean < (fewest or _MEAN_STEPS) and self._means:
             return
-        if "loss" in logs:
-            self._means = f"loss {float(logs['loss']):.4f}"
-        if "token_accuracy" in logs:
-            accuracy = float(logs["token_accuracy"])
-            self._means += f" · accuracy {accuracy:.1%}"
+        means = self._sums.means()
+        if "loss" in means:
+            self._means = f"loss {means['loss']:.4f}"
+        if "token_accuracy" in means:
+            self._means += f" · accuracy {means['token_accuracy']:.1%}"
         if self._in_mean >= _MEAN_STEPS:
-            self.model.reset_metrics()
-            self._in_mean = 0
+            self._forget()
 
     def _show(self) -> None:
         if self._bar is None:

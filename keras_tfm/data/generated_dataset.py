@@ -2,7 +2,7 @@
 
 `tf.data.Dataset.from_generator` does the same, but its first use makes the
 whole process give freed memory back to the system at once. A training then asks
-for the same pages again in every step: 16,000 page faults a step were counted.
+for the same pages again in every step.
 """
 
 from __future__ import annotations

@@ -93,6 +93,20 @@ def test_a_short_epoch_has_means_too(capsys):
     )
 
 
+def test_the_metrics_are_only_read(monkeypatch):
+    monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress_module, "_MEAN_STEPS", 5)
+    seen = []
+    record = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(logs["loss"])
+    )
+    progress = TrainingProgress(10, None, 1.0, 1)
+    model = fit(progress, steps=10, before=[record])
+    # Where they were reset with the last batch, the loss would be 0.
+    assert model.history.history["loss"][0] == pytest.approx(seen[-1])
+    assert seen[-1] > 0
+
+
 def test_a_step_is_an_update_and_not_a_batch(capsys, monkeypatch):
     monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
     progress = TrainingProgress(5, None, 100.0, 1)
