@@ -17,7 +17,7 @@ from keras_tfm.data.bucket_edges import batch_rows
 from keras_tfm.data.bucket_edges import choose_bucket_edges
 from keras_tfm.data.generated_dataset import generated_dataset
 from keras_tfm.data.text_files import DataError
-from keras_tfm.data.token_rows import TokenRows
+from keras_tfm.data.token_rows import paired_rows
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 
@@ -105,15 +105,9 @@ class BucketedBatches:
         self.start_id = start_id
         self.pad_id = pad_id
         self.seed = check_whole_number("seed", seed)
-        if len(source_ids) != len(target_ids):
-            raise DataError(
-                f"{len(source_ids)} sources but {len(target_ids)} targets; "
-                "give one target a source."
-            )
-        if not len(source_ids):
-            raise DataError("There are no pairs to make batches of.")
-        self._sources = TokenRows(source_ids, end_id)
-        self._targets = TokenRows(target_ids, end_id)
+        self._sources, self._targets = paired_rows(
+            source_ids, target_ids, end_id
+        )
         self._longest = self.tokens_per_batch
         if max_sequence_length is not None:
             check_positive_int("max_sequence_length", max_sequence_length)

@@ -17,6 +17,7 @@ from keras_tfm.data.generated_dataset import generated_dataset
 from keras_tfm.data.pair_packing import pack_pairs
 from keras_tfm.data.text_files import DataError
 from keras_tfm.data.token_rows import TokenRows
+from keras_tfm.data.token_rows import paired_rows
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 Ids = Sequence[np.ndarray]
@@ -114,16 +115,10 @@ class PackedBatches:
         self.end_id = end_id
         self.pad_id = pad_id
         self.seed = check_whole_number("seed", seed)
-        if len(source_ids) != len(target_ids):
-            raise DataError(
-                f"{len(source_ids)} sources but {len(target_ids)} targets; "
-                "give one target a source."
-            )
-        if not len(source_ids):
-            raise DataError("There are no pairs to make batches of.")
         self._resample = resample
-        self._sources = TokenRows(source_ids, end_id)
-        self._targets = TokenRows(target_ids, end_id)
+        self._sources, self._targets = paired_rows(
+            source_ids, target_ids, end_id
+        )
         lengths = np.stack([self._sources.lengths, self._targets.lengths])
         longest = self.tokens_per_batch
         if max_sequence_length is not None:

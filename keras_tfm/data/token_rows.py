@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_tfm.data.text_files import DataError
+
 
 class TokenRows:
     """Rows of ids, each with the end id, one after the other in one array.
@@ -89,3 +91,28 @@ class TokenRows:
         )
         rows.flat = np.concatenate([self.flat, other.flat])
         return rows
+
+
+def paired_rows(
+    source_ids: Sequence[np.ndarray],
+    target_ids: Sequence[np.ndarray],
+    end_id: int,
+) -> tuple[TokenRows, TokenRows]:
+    """Make the rows of both sides.
+
+    Args:
+        source_ids: Sequence of integer arrays, without the end.
+        target_ids: As many.
+        end_id: Integer.
+
+    Raises:
+        DataError: If there are none, or not as many targets as sources.
+    """
+    if len(source_ids) != len(target_ids):
+        raise DataError(
+            f"{len(source_ids)} sources but {len(target_ids)} targets; "
+            "give one target a source."
+        )
+    if not len(source_ids):
+        raise DataError("There are no pairs to make batches of.")
+    return TokenRows(source_ids, end_id), TokenRows(target_ids, end_id)
