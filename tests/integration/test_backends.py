@@ -23,9 +23,9 @@ settings = TrainingSettings(
     tokens_per_batch=96, max_shapes=1, peak=0.01, warmup_steps=20
 )
 folder = sys.argv[1]
-translator.fit(pairs, settings, steps=60, folder=folder)
-logs = translator.fit(pairs, settings, steps=120, folder=folder, resume=True)
-assert logs["steps"] == 120, logs
+translator.fit(pairs, settings, steps=120, folder=folder)
+logs = translator.fit(pairs, settings, steps=360, folder=folder, resume=True)
+assert logs["steps"] == 360, logs
 translator.save(folder)
 answers = translator.translate([*sources, ""])
 translator.model.encoder.blocks[0].self_attention.norm.gamma.assign_add(
