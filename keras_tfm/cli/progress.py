@@ -61,7 +61,9 @@ class TrainingProgress(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._sums = MetricSums(self.model)
+        # With float16 it is wrapped, to scale the loss.
         optimizer = self.model.optimizer
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         self._batches_a_step = optimizer.gradient_accumulation_steps or 1
         # Its first variable counts batches, `iterations` counts updates.
         self._num_batches = int(optimizer.variables[0])

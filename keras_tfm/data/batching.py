@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_whole_number
+from keras_tfm.data.batch_description import counted
+from keras_tfm.data.batch_description import describe_batches
 from keras_tfm.data.bucket_edges import Edge
 from keras_tfm.data.bucket_edges import assign_buckets
 from keras_tfm.data.bucket_edges import batch_rows
@@ -207,17 +209,13 @@ class BucketedBatches:
             f"{rows}×({source}+{target})"
             for rows, source, target in self.shapes
         )
-        dropped = ""
-        if self.num_dropped:
-            dropped = (
-                f" ({self.num_dropped:,} dropped: longer than "
-                f"{self._longest} tokens)"
-            )
-        return (
-            f"{self.num_pairs:,} pairs{dropped}, "
-            f"{_count(len(self.shapes), 'shape')} {shapes}, "
-            f"{_count(self.steps_per_epoch, 'step')} an epoch, "
-            f"{self.padding_share:.1%} padding"
+        return describe_batches(
+            self.num_pairs,
+            self.num_dropped,
+            str(self._longest),
+            f"{counted(len(self.shapes), 'shape')} {shapes}",
+            self.steps_per_epoch,
+            self.padding_share,
         )
 
     def _batches(
@@ -282,7 +280,3 @@ def _checked_edges(
     if not edges:
         raise ValueError("`bucket_edges` must hold a length. Received none.")
     return sorted(edges)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

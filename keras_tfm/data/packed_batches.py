@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_whole_number
+from keras_tfm.data.batch_description import counted
+from keras_tfm.data.batch_description import describe_batches
 from keras_tfm.data.bucket_edges import Edge
 from keras_tfm.data.generated_dataset import generated_dataset
 from keras_tfm.data.pair_packing import pack_pairs
@@ -205,17 +207,13 @@ class PackedBatches:
     def describe(self) -> str:
         """Say in one line how many pairs, rows and steps there are."""
         rows, source, target = self.shapes[0]
-        dropped = ""
-        if self.num_dropped:
-            dropped = (
-                f" ({self.num_dropped:,} dropped: longer than "
-                f"{self._limit()} tokens)"
-            )
-        steps = "step" if self.steps_per_epoch == 1 else "steps"
-        return (
-            f"{self.num_pairs:,} pairs{dropped}, packed into {rows} rows of "
-            f"{source}+{target}, {self.steps_per_epoch:,} {steps} an epoch, "
-            f"{self.padding_share:.1%} padding"
+        return describe_batches(
+            self.num_pairs,
+            self.num_dropped,
+            self._limit(),
+            f"packed into {counted(rows, 'row')} of {source}+{target}",
+            self.steps_per_epoch,
+            self.padding_share,
         )
 
     def _limit(self) -> str:

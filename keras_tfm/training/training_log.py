@@ -24,7 +24,8 @@ class TrainingLog(PeriodicCallback):
     - `step`: updates of the optimizer, over all sessions;
     - `minutes`: time spent in `fit` over all sessions, compiling and
       validating included, without what was lost by a kill;
-    - `tokens_per_second`: since the last row of this session;
+    - `tokens_per_second`: since the last row of this session, without the time
+      before a call of `add`, such as that of a validation;
     - `learning_rate`: of the next update;
     - the loss and the metrics, by the names they have in Keras's logs: means
       over exactly the steps since the last row, also where an epoch ends
@@ -75,6 +76,7 @@ class TrainingLog(PeriodicCallback):
         # Of the last row, and when this session began.
         self._row_step = 0
         self._row_time = 0.0
+        self._batch_time = 0.0
         self._began = 0.0
         self._minutes_before = 0.0
 
@@ -93,6 +95,9 @@ class TrainingLog(PeriodicCallback):
             )
         results = {k: float(v) for k, v in results.items() if k != "step"}
         self._write(step, {"minutes": self._minutes(), **results})
+        now = time.monotonic()
+        self._row_time += now - self._batch_time
+        self._batch_time = now
 
     def state(self):
         """Return all that a resumed training must know, fit for JSON.
@@ -130,7 +135,7 @@ class TrainingLog(PeriodicCallback):
         self._reads_each_batch = not hasattr(model, "jax_state_sync")
         self._in_batch = False
         self._row_step = step
-        self._began = self._row_time = time.monotonic()
+        self._began = self._row_time = self._batch_time = time.monotonic()
 
     def on_train_batch_begin(self, batch, logs=None):
         self._in_batch = True
@@ -142,6 +147,7 @@ class TrainingLog(PeriodicCallback):
             self._sums.stop()
         super().on_train_batch_end(batch, logs)
         self._in_batch = False
+        self._batch_time = time.monotonic()
 
     def on_epoch_end(self, epoch, logs=None):
         self._stop()

@@ -12,9 +12,11 @@ from keras_tfm.cli.meter import Meter
 from keras_tfm.cli.progress import TrainingProgress
 
 
-def fit(progress, steps=30, epochs=1, before=(), **arguments):
+def fit(progress, steps=30, epochs=1, before=(), scaled=False, **arguments):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     optimizer = keras.optimizers.SGD(0.01, **arguments)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1.0)
     model.compile(optimizer, loss="mse", run_eagerly=True)
     model.optimizer.build(model.trainable_variables)
     x, y = np.ones((2 * steps, 3)), np.ones((2 * steps, 1))
@@ -107,10 +109,13 @@ def test_the_metrics_are_only_read(monkeypatch):
     assert seen[-1] > 0
 
 
-def test_a_step_is_an_update_and_not_a_batch(capsys, monkeypatch):
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_step_is_an_update_and_not_a_batch(capsys, monkeypatch, scaled):
     monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
     progress = TrainingProgress(5, None, 100.0, 1)
-    model = fit(progress, steps=15, gradient_accumulation_steps=3)
+    model = fit(
+        progress, steps=15, scaled=scaled, gradient_accumulation_steps=3
+    )
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.partition("/5")[0] for line in lines] == [
         f"step {batch // 3}" for batch in [*range(1, 16), 15]
@@ -118,7 +123,8 @@ def test_a_step_is_an_update_and_not_a_batch(capsys, monkeypatch):
     # The tokens of three batches.
     assert progress._meter.tokens_per_step == 300
     # Resumed after 16 batches, the next update comes after two more.
-    model.optimizer.variables[0].assign(16)
+    optimizer = model.optimizer
+    getattr(optimizer, "inner_optimizer", optimizer).variables[0].assign(16)
     progress.set_model(model)
     progress.on_train_begin()
     assert progress._meter.start_step == 5

@@ -403,7 +403,9 @@ def test_the_description_is_one_line_for_people():
         "7.0% padding"
     )
     one = PackedBatches(*made([(3, 3)]), 40, row_length=4)
-    assert one.describe().endswith(" 4+4, 1 step an epoch, 0.0% padding")
+    assert one.describe() == (
+        "1 pair, packed into 1 row of 4+4, 1 step an epoch, 0.0% padding"
+    )
 
 
 def test_keras_knows_how_many_batches_come():

@@ -287,6 +287,36 @@ def test_minutes_and_speed_are_those_of_the_clock(tmp_path, monkeypatch):
     assert rows["learning_rate"] == pytest.approx(rates)
 
 
+def test_what_takes_time_before_a_result_does_not_slow_the_steps(
+    tmp_path, monkeypatch
+):
+    class Clock(keras.callbacks.Callback):
+        now = 1000.0
+
+        def monotonic(self):
+            return self.now
+
+        def on_train_batch_begin(self, batch, logs=None):
+            self.now += 2.0
+
+    class Validate(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch in (1, 2):
+                clock.now += 700.0
+                log.add(batch + 1, {"validation_bleu": 1.0})
+                clock.now += 50.0
+                log.add(batch + 1, {"validation_loss": 1.0})
+
+    clock = Clock()
+    monkeypatch.setattr(training_log, "time", clock)
+    log = TrainingLog(tmp_path / "log.csv", EVERY, tokens_per_step=30)
+    fit(make_model(), 6, clock, log, Validate())
+    rows = read_training_log(tmp_path / "log.csv")
+    speeds = [v for v in rows["tokens_per_second"] if v is not None]
+    assert speeds == [15.0, 15.0]
+    assert rows["minutes"][-1] == pytest.approx((6 * 2 + 2 * 750) / 60)
+
+
 def test_a_new_training_begins_the_file_anew(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("step,minutes,other\n0,1,2\n99,3,4\n")
