@@ -7,6 +7,9 @@ import sys
 import textwrap
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Compiling takes most of the time, and each program runs a few times: optimise
+# little. The slow tests, which train, are run with XLA as it is.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import hypothesis
 import keras
