@@ -34,14 +34,50 @@ def keep_mask(shape, rate, seed):
         0.8
     """
     check_share("rate", rate)
-    first, second = as_unsigned(seed)[0], as_unsigned(seed)[1]
     places = as_unsigned(ops.arange(math.prod(shape), dtype="int32"))
+    return ops.reshape(_kept(places, rate, seed), shape)
+
+
+def kept_places(rows, columns, row_length, rate, seed):
+    """Draw which values of some places `keep_mask` keeps.
+
+    The values lie in rows, N in all. Where N is above 2^32, the mask does not
+    repeat itself as that of `keep_mask` would.
+
+    Args:
+        rows: Integer tensor, the rows of the places, counted from 0.
+        columns: Integer tensor that broadcasts with `rows`.
+        row_length: Integer or scalar tensor, below 2^31.
+        rate: Float in [0, 1), the share to drop.
+        seed: Integer tensor `(2,)`.
+
+    Returns:
+        Boolean tensor of the shape that `rows` and `columns` have together.
+
+    Example:
+        >>> whole = keep_mask((3, 4), 0.5, [3, 5])
+        >>> part = kept_places([[1], [2]], [[0, 3]], 4, 0.5, [3, 5])
+        >>> part.numpy().tolist() == whole.numpy()[1:, [0, 3]].tolist()
+        True
+    """
+    check_share("rate", rate)
+    rows, row_length = as_unsigned(rows), as_unsigned(row_length)
+    places = rows * row_length + as_unsigned(columns)
+    # How often the places have passed 2^32, or a little less.
+    round_length = unsigned(2**32 - 1) // row_length
+    return _kept(places, rate, seed, rows // round_length)
+
+
+def _kept(places, rate, seed, rounds=None):
+    first, second = as_unsigned(seed)[0], as_unsigned(seed)[1]
     # Each word of the seed changes where the counter starts, and the hash.
     start = mix_bits(ops.bitwise_xor(mix_bits(first), second))
     key = mix_bits(start + first + unsigned(GOLDEN))
+    if rounds is not None:
+        key = ops.bitwise_xor(key, mix_bits(rounds))
     bits = mix_bits(places * unsigned(GOLDEN) + start, key)
     least = min(round(rate * 2**32), 2**32 - 1)
-    return ops.reshape(bits >= unsigned(least), shape)
+    return bits >= unsigned(least)
 
 
 def dropout(values, rate, seed):

@@ -13,6 +13,7 @@ from keras.backend import standardize_dtype
 
 from keras_tfm.ops.dropout import dropout
 from keras_tfm.ops.dropout import keep_mask
+from keras_tfm.ops.dropout import kept_places
 
 SHAPE = (31, 37, 127)
 SIZE = 31 * 37 * 127
@@ -176,6 +177,31 @@ def test_the_mask_is_that_of_the_seed_whatever_the_shape():
         )
     np.testing.assert_array_equal(mask(0.3, (3, 5), (101,)), flat[:101])
     assert mask(0.3, (3, 5), ()).shape == ()
+
+
+@pytest.mark.parametrize("words", SEEDS)
+def test_places_are_those_of_the_whole_mask(words):
+    rows, columns, length = SHAPE[0] * SHAPE[1], SHAPE[2], SHAPE[2]
+    places = np.arange(0, rows, 7)[:, None], np.arange(3, columns, 5)
+    found = compiled(lambda seed: kept_places(*places, length, 0.3, seed))(
+        as_seed(words)
+    )
+    expected = mask(0.3, words).reshape(rows, columns)[places]
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
+
+
+@pytest.mark.parametrize("length", [2**16, 65_537, 2**31 - 1])
+def test_the_mask_of_more_places_than_32_bits_count_does_not_repeat(length):
+    # Rows whose places are the same but for a multiple of 2^32.
+    apart = 2**32 // length
+    rows = np.arange(3, dtype="int64")[:, None] * apart
+    start = 2**32 * np.arange(3, dtype="int64")[:, None] - rows * length
+    columns = start + np.arange(30_011) + 7
+    found = kept_places(rows, columns, length, 0.5, as_seed((3, 5)))
+    found = 2.0 * ops.convert_to_numpy(found) - 1
+    for one, other in itertools.combinations(range(3), 2):
+        assert score(found[one] * found[other]) < 4.5
+    assert abs(found.mean(axis=1)).max() < 4.5 / 30_011**0.5
 
 
 def test_integers_of_any_kind_are_seeds():

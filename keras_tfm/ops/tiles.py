@@ -1,0 +1,120 @@
+"""Arrays of scores in tiles, so that the whole of them is never in memory.
+
+Shape letters: B batch, H heads, T query length, S key length; I and J tiles
+along the queries and the keys, M and N positions of a tile.
+"""
+
+from keras import ops
+
+
+def cut(tensor, axis, size):
+    """Cut an axis into tiles, and put the tiles first.
+
+    Args:
+        tensor: Tensor of any shape.
+        axis: Non-negative integer.
+        size: Positive integer, the positions of a tile.
+
+    Returns:
+        Tensor with one more axis, the tiles, in front; the last tile is filled
+        up with zeros (`False`).
+
+    Example:
+        >>> cut(ops.ones((2, 3)), 1, 2).numpy().tolist()
+        [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]
+    """
+    shape = list(ops.shape(tensor))
+    tiles = number_of_tiles(shape[axis], size)
+    padding = [[0, 0] for _ in shape]
+    padding[axis][1] = tiles * size - shape[axis]
+    tensor = ops.pad(tensor, padding)
+    shape[axis : axis + 1] = [tiles, size]
+    tensor = ops.reshape(tensor, shape)
+    order = [axis, *(i for i in range(len(shape)) if i != axis)]
+    return ops.transpose(tensor, order)
+
+
+def join(tiles, axis, length):
+    """Put the tiles of `cut` together again.
+
+    Example:
+        >>> tensor = ops.reshape(ops.arange(6), (2, 3))
+        >>> join(cut(tensor, 1, 2), 1, 3).numpy().tolist()
+        [[0, 1, 2], [3, 4, 5]]
+    """
+    order = list(range(1, len(tiles.shape)))
+    order.insert(axis, 0)
+    tensor = ops.transpose(tiles, order)
+    shape = list(ops.shape(tensor))
+    shape[axis : axis + 2] = [shape[axis] * shape[axis + 1]]
+    tensor = ops.reshape(tensor, shape)
+    parts = [slice(None)] * len(shape)
+    parts[axis] = slice(0, length)
+    return tensor[tuple(parts)]
+
+
+def number_of_tiles(length, size):
+    """Return how many tiles hold `length` positions."""
+    return (length + size - 1) // size
+
+
+class Tiles:
+    """A tensor that broadcasts to `(B, H, T, S)`, in tiles of scores.
+
+    Args:
+        tensor: Tensor of rank 4 whose axes are 1 or full.
+        query_size: Positive integer M.
+        key_size: Positive integer N.
+    """
+
+    def __init__(self, tensor, query_size, key_size):
+        self._shape = ops.shape(tensor)
+        # An axis of size 1 is every tile's; first the keys are cut.
+        self._by_key = tensor.shape[3] != 1
+        self._by_query = tensor.shape[2] != 1
+        if self._by_key:
+            tensor = cut(tensor, 3, key_size)
+        if self._by_query:
+            tensor = cut(tensor, 2 + self._by_key, query_size)
+        self.values = tensor
+
+    def at(self, query_tile, key_tile):
+        """Return a tile, which broadcasts to `(B, H, M, N)`."""
+        values = self.values
+        if self._by_query:
+            values = values[query_tile]
+        return values[key_tile] if self._by_key else values
+
+    def add(self, sums, query_tile, key_tile, addend):
+        """Add a tile `(B, H, M, N)` to sums that look like `values`.
+
+        Where the tensor was broadcast, the addend is summed up.
+        """
+        tile = self.at(query_tile, key_tile)
+        for axis, size in enumerate(tile.shape):
+            if size == 1:
+                addend = ops.sum(addend, axis=axis, keepdims=True)
+        places = []
+        if self._by_query:
+            places.append(query_tile)
+        if self._by_key:
+            places.append(key_tile)
+        return add_at(sums, places, addend)
+
+    def joined(self, values):
+        """Give an array that looks like `values` the tensor's shape."""
+        if self._by_query:
+            values = join(values, 2 + self._by_key, self._shape[2])
+        return join(values, 3, self._shape[3]) if self._by_key else values
+
+
+def add_at(tensor, places, addend):
+    """Add to the part of a tensor that the first indices choose."""
+    if not places:
+        return tensor + addend
+    part = tensor
+    for place in places:
+        part = part[place]
+    part = ops.expand_dims(part + addend, tuple(range(len(places))))
+    rest = [0] * (len(tensor.shape) - len(places))
+    return ops.slice_update(tensor, [*places, *rest], part)
