@@ -149,7 +149,8 @@ def test_any_length_and_any_tile_will_do(queries, keys, tiles, causal, rate):
 
 def test_large_scores_do_not_overflow():
     tensors = [*inputs(scale=30.0)[:2], inputs()[2]]
-    assert_same(tensors, (padding(),), None, True, 0.0, (4, 6), atol=3e-5)
+    # Scores up to 2,000 have an error of 1e-4, and so have their powers.
+    assert_same(tensors, (padding(),), None, True, 0.0, (4, 6), atol=1e-4)
     found = array(blockwise_attention(*tensors, (padding(),)))
     assert np.isfinite(found).all()
 
