@@ -9,7 +9,6 @@ from keras import ops
 from keras_tfm.layers.attention.projected_attention import ProjectedAttention
 from keras_tfm.ops.attention import split_heads
 from keras_tfm.ops.masks import combine_masks
-from keras_tfm.ops.masks import expand_padding_mask
 from keras_tfm.ops.masks import implicit_mask
 from keras_tfm.ops.masks import zero_padding
 
@@ -19,8 +18,9 @@ class MultiHeadAttention(ProjectedAttention):
     """Attend from each query to all values of a context, with several heads.
 
     `softmax(Q K^T / sqrt(key_dim)) V` for each head, the heads side by side,
-    then one projection back to the width of the query. Time and memory grow
-    with target length times source length. For attention of a sequence to
+    then one projection back to the width of the query. Time grows
+    with target length times source length, and memory with their sum where they
+    are long (see `blockwise_from`). For attention of a sequence to
     itself use `MultiHeadSelfAttention`, which projects in one product.
 
     Masking: `padding_mask`, `attention_mask` and `use_causal_mask` are combined
@@ -40,6 +40,11 @@ class MultiHeadAttention(ProjectedAttention):
             Defaults to `True`.
         kernel_initializer: Keras initializer of the projections.
             Defaults to `"glorot_uniform"`.
+        blockwise_from: Non-negative integer. From this length on (the root of
+            target length times source length) the weights are made tile by
+            tile and never in memory as a whole, unless they are asked for;
+            see `keras_tfm.ops.blockwise_attention`. With `0` always, with
+            `None` never. Defaults to `1024`.
         **kwargs: Passed to `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -112,13 +117,17 @@ class MultiHeadAttention(ProjectedAttention):
         query = zero_padding(query, implicit_mask(query))
         query = self._split(self.query(query))
         key, value = self._project(value, key, padding_mask)
-        mask = self.merge_masks(
-            query, key, padding_mask, attention_mask, use_causal_mask
+        return self.attend(
+            query,
+            key,
+            value,
+            padding_mask,
+            attention_mask,
+            position_bias,
+            use_causal_mask,
+            return_attention_scores,
+            training,
         )
-        output, scores = self.attend(
-            query, key, value, mask, position_bias, training
-        )
-        return (output, scores) if return_attention_scores else output
 
     def project_context(self, value, key=None, padding_mask=None):
         """Project a context once, for any number of `step`s.
@@ -152,9 +161,14 @@ class MultiHeadAttention(ProjectedAttention):
         keys, value = cache
         key = ops.transpose(keys, (0, 1, 3, 2))
         query = self._split(self.query(query))
-        mask = expand_padding_mask(padding_mask)
-        output, scores = self.attend(query, key, value, mask, training=False)
-        return (output, scores) if return_attention_scores else output
+        return self.attend(
+            query,
+            key,
+            value,
+            padding_mask,
+            return_attention_scores=return_attention_scores,
+            training=False,
+        )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return query_shape

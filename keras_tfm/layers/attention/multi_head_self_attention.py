@@ -9,9 +9,6 @@ from keras import ops
 from keras_tfm.layers.attention.projected_attention import ProjectedAttention
 from keras_tfm.ops.attention import split_heads
 from keras_tfm.ops.masks import causal_mask
-from keras_tfm.ops.masks import combine_masks
-from keras_tfm.ops.masks import expand_attention_mask
-from keras_tfm.ops.masks import expand_padding_mask
 from keras_tfm.ops.masks import implicit_mask
 from keras_tfm.ops.masks import zero_padding
 
@@ -42,6 +39,10 @@ class MultiHeadSelfAttention(ProjectedAttention):
         kernel_initializer: Keras initializer of the projections; queries, keys
             and values are drawn as three matrices. Defaults to
             `"glorot_uniform"`.
+        blockwise_from: Non-negative integer. From this length on the weights
+            are made tile by tile and never in memory as a whole, unless they
+            are asked for; see `keras_tfm.ops.blockwise_attention`. With `0`
+            always, with `None` never. Defaults to `1024`.
         **kwargs: Passed to `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -102,13 +103,17 @@ class MultiHeadSelfAttention(ProjectedAttention):
         if padding_mask is None:
             padding_mask = implicit_mask(inputs)
         query, key, value = self.project(zero_padding(inputs, padding_mask))
-        mask = self.merge_masks(
-            query, key, padding_mask, attention_mask, use_causal_mask
+        return self.attend(
+            query,
+            key,
+            value,
+            padding_mask,
+            attention_mask,
+            position_bias,
+            use_causal_mask,
+            return_attention_scores,
+            training,
         )
-        output, scores = self.attend(
-            query, key, value, mask, position_bias, training
-        )
-        return (output, scores) if return_attention_scores else output
 
     def project(self, inputs):
         """Make queries, keys and values `(B, H, T, D)` of `(B, T, E)`."""
@@ -176,15 +181,20 @@ class MultiHeadSelfAttention(ProjectedAttention):
             attention_mask = causal_mask(
                 query.shape[2], values.shape[2], cache_index
             )
-        mask = combine_masks(
-            expand_attention_mask(attention_mask),
-            expand_padding_mask(padding_mask),
-        )
         key = ops.transpose(keys, (0, 1, 3, 2))
-        output, scores = self.attend(query, key, values, mask, training=False)
+        result = self.attend(
+            query,
+            key,
+            values,
+            padding_mask,
+            attention_mask,
+            return_attention_scores=return_attention_scores,
+            training=False,
+        )
         if return_attention_scores:
+            output, scores = result
             return output, (keys, values), scores
-        return output, (keys, values)
+        return result, (keys, values)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -9,13 +9,18 @@ from keras import ops
 from keras_tfm.checks import check_divisible
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_share
+from keras_tfm.checks import check_whole_number
 from keras_tfm.layers.regularization.dropout import Dropout
 from keras_tfm.ops.attention import dot_product_attention
 from keras_tfm.ops.attention import join_heads
+from keras_tfm.ops.blockwise_attention import blockwise_attention
 from keras_tfm.ops.masks import causal_mask
 from keras_tfm.ops.masks import combine_masks
 from keras_tfm.ops.masks import expand_attention_mask
 from keras_tfm.ops.masks import expand_padding_mask
+
+# Dense attention is slower from here on, by `benchmarks/attention_memory.py`.
+BLOCKWISE_FROM = 1024
 
 
 class ProjectedAttention(keras.layers.Layer):
@@ -34,6 +39,7 @@ class ProjectedAttention(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         kernel_initializer="glorot_uniform",
+        blockwise_from=BLOCKWISE_FROM,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -43,6 +49,9 @@ class ProjectedAttention(keras.layers.Layer):
         self.dropout = check_share("dropout", dropout)
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.blockwise_from = blockwise_from
+        if blockwise_from is not None:
+            check_whole_number("blockwise_from", blockwise_from)
         self.supports_masking = True
 
     def head_sizes(self, hidden_dim):
@@ -94,28 +103,16 @@ class ProjectedAttention(keras.layers.Layer):
         )
         self.attention_output.build((None, None, self.num_heads * value_dim))
 
-    def merge_masks(
-        self, query, key, padding_mask, attention_mask, use_causal_mask
-    ):
-        """AND every mask into one that broadcasts to `(B, H, T, S)`."""
-        query_length, key_length = ops.shape(query)[2], ops.shape(key)[2]
-        expected = (query_length, key_length)
-        attention_mask = expand_attention_mask(attention_mask)
-        _check_lengths("attention_mask", attention_mask, expected)
-        padding_mask = expand_padding_mask(padding_mask)
-        _check_lengths("padding_mask", padding_mask, (1, key_length))
-        causal = None
-        if use_causal_mask:
-            causal = expand_attention_mask(causal_mask(*expected))
-        return combine_masks(padding_mask, attention_mask, causal)
-
     def attend(
         self,
         query,
         key,
         value,
-        mask=None,
+        padding_mask=None,
+        attention_mask=None,
         position_bias=None,
+        use_causal_mask=False,
+        return_attention_scores=False,
         training=None,
     ):
         """Attend, join the heads and project.
@@ -124,27 +121,60 @@ class ProjectedAttention(keras.layers.Layer):
             query: Float tensor `(B, H, T, D)`.
             key: Float tensor `(B, H, S, D)`.
             value: Float tensor `(B, H, S, D)`.
-            mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
+            padding_mask: Boolean tensor `(B, S)`, or `None`.
+            attention_mask: Boolean tensor that broadcasts to `(B, H, T, S)`,
+                or `None`.
             position_bias: Float tensor that broadcasts to `(B, H, T, S)`.
+            use_causal_mask: Boolean. Hide the future.
+            return_attention_scores: Boolean. Whether to return the weights too.
             training: Boolean. Whether dropout is active.
 
         Returns:
-            A pair: the output `(B, T, hidden_dim)` and the weights before
+            The output `(B, T, hidden_dim)`, or a pair with the weights before
             dropout, float32 `(B, H, T, S)`.
         """
+        lengths = ops.shape(query)[2], ops.shape(key)[2]
+        masks = _expanded_masks(padding_mask, attention_mask, lengths)
+        if self._goes_in_tiles(lengths) and not return_attention_scores:
+            heads = blockwise_attention(
+                query,
+                key,
+                value,
+                masks,
+                position_bias,
+                use_causal_mask,
+                **self._dropped(training),
+            )
+            return self.attention_output(join_heads(heads))
 
         def drop(weights):
             return self.drop(weights, training=training)
 
+        if use_causal_mask:
+            masks.append(expand_attention_mask(causal_mask(*lengths)))
         heads, weights = dot_product_attention(
             query,
             key,
             value,
-            mask,
+            combine_masks(*masks),
             position_bias,
             drop if self.dropout else None,
         )
-        return self.attention_output(join_heads(heads)), weights
+        output = self.attention_output(join_heads(heads))
+        return (output, weights) if return_attention_scores else output
+
+    def _goes_in_tiles(self, lengths):
+        # A length that is not known yet counts as short.
+        if self.blockwise_from is None or None in lengths:
+            return False
+        if not all(isinstance(length, int) for length in lengths):
+            return not self.blockwise_from
+        return lengths[0] * lengths[1] >= self.blockwise_from**2
+
+    def _dropped(self, training):
+        if not training or not self.dropout:
+            return {}
+        return {"dropout": self.dropout, "seed": self.drop.next_seed()}
 
     def compute_output_spec(self, *args, **kwargs):
         # Traces `call`, so that the flags change the shapes as they do there.
@@ -158,6 +188,7 @@ class ProjectedAttention(keras.layers.Layer):
             "value_dim": self.value_dim,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
+            "blockwise_from": self.blockwise_from,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer
             ),
@@ -166,6 +197,15 @@ class ProjectedAttention(keras.layers.Layer):
 
 def _check_head_size(name, size):
     return None if size is None else check_positive_int(name, size)
+
+
+def _expanded_masks(padding_mask, attention_mask, lengths):
+    """Return the given masks as tensors that broadcast to `(B, H, T, S)`."""
+    attention_mask = expand_attention_mask(attention_mask)
+    _check_lengths("attention_mask", attention_mask, lengths)
+    padding_mask = expand_padding_mask(padding_mask)
+    _check_lengths("padding_mask", padding_mask, (1, lengths[1]))
+    return [m for m in (padding_mask, attention_mask) if m is not None]
 
 
 def _check_lengths(name, mask, expected):

@@ -58,7 +58,11 @@ class Dropout(keras.layers.Layer):
     def call(self, inputs, training=None):
         if not training or not self.rate:
             return inputs
-        return dropout(inputs, self.rate, self.seed_generator.next())
+        return dropout(inputs, self.rate, self.next_seed())
+
+    def next_seed(self):
+        """Return the seed of a call, `(2,)`; each call has another one."""
+        return self.seed_generator.next()
 
     def compute_output_shape(self, input_shape):
         return input_shape
