@@ -4,6 +4,7 @@ from keras_tfm.ops.attention import attention_weights
 from keras_tfm.ops.attention import dot_product_attention
 from keras_tfm.ops.attention import join_heads
 from keras_tfm.ops.attention import split_heads
+from keras_tfm.ops.blockwise_attention import blockwise_attention
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
 from keras_tfm.ops.cross_entropy import token_mean
 from keras_tfm.ops.masks import band_mask
@@ -28,6 +29,7 @@ __all__ = [
     "ancestor_mask",
     "attention_weights",
     "band_mask",
+    "blockwise_attention",
     "causal_mask",
     "combine_masks",
     "dot_product_attention",
