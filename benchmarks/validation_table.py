@@ -53,7 +53,7 @@ def validations(path: Path) -> list[dict[str, float]]:
 
     log = read_training_log(path)
     rows = [
-        {name: value for name, value in zip(log, row, strict=True)}
+        dict(zip(log, row, strict=True))
         for row in zip(*log.values(), strict=True)
     ]
     found = []
