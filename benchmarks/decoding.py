@@ -24,6 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from workers import Worker
+from workers import answer
+
 LENGTH = 32
 SIZES = {
     "num_layers": 4,
@@ -64,21 +67,24 @@ def main() -> None:
 def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Prepare the models, let the contenders take turns, return the times."""
     prepare = [sys.executable, __file__, "--worker", "prepare"]
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3"}
     settings = {
         "translator": arguments.translator,
         "source": arguments.source,
     }
     (folder / "settings.json").write_text(json.dumps(settings))
-    run = subprocess.run([*prepare, "--folder", folder], env=environment)
+    run = subprocess.run(
+        [*prepare, "--folder", folder], env={**os.environ, **quiet}
+    )
     run.check_returncode()
     names = [
         name
         for name in arguments.contenders
         if not arguments.translator or name not in ("marian", "keras_hub")
     ]
+    options = ["--folder", str(folder), "--threads", str(arguments.threads)]
     workers = {
-        name: Worker(name, folder, arguments.threads, environment)
+        name: Worker([__file__, "--worker", name, *options], quiet)
         for name in names
     }
     results: dict[str, Any] = {"threads": arguments.threads, "cases": []}
@@ -87,16 +93,15 @@ def measure(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         case = {"rows": rows, "beams": beams, "seconds": {}}
         for name, worker in workers.items():
             # The first call compiles; a contender may be unable to.
-            if worker.ask(rows, beams) is not None:
+            if worker.ask([rows, beams]) is not None:
                 case["seconds"][name] = []
         for _ in range(arguments.rounds):
             for name, times in case["seconds"].items():
-                times.append(workers[name].ask(rows, beams))
+                times.append(workers[name].ask([rows, beams]))
         results["cases"].append(case)
         print(f"batch {rows}, beams {beams}: done", file=sys.stderr)
     for worker in workers.values():
-        worker.process.stdin.close()
-        worker.process.wait()
+        worker.close()
     return results
 
 
@@ -118,37 +123,6 @@ def print_table(results: dict[str, Any]) -> None:
             )
 
 
-class Worker:
-    """A contender in a process of its own."""
-
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        threads: int,
-        environment: dict[str, str],
-    ) -> None:
-        command = [sys.executable, __file__, "--worker", name]
-        command += ["--folder", str(folder), "--threads", str(threads)]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if name != "ours" else None,
-            text=True,
-            env=environment,
-        )
-
-    def ask(self, rows: int, beams: int) -> float | None:
-        """Let it translate a batch; return its seconds, `None` if it cannot."""
-        self.process.stdin.write(json.dumps([rows, beams]) + "\n")
-        self.process.stdin.flush()
-        for line in self.process.stdout:
-            if line.startswith("seconds "):
-                return json.loads(line.split(" ", 1)[1])
-        raise RuntimeError(self.process.stderr.read()[-2000:])
-
-
 def serve(name: str, folder: Path, threads: int) -> None:
     """Be a contender: answer each line of standard input with a time."""
     if name == "prepare":
@@ -156,13 +130,16 @@ def serve(name: str, folder: Path, threads: int) -> None:
         return
     contender = globals()[f"load_{name}"](folder, threads)
     texts = json.loads((folder / "texts.json").read_text())
-    for line in sys.stdin:
-        rows, beams = json.loads(line)
+
+    def reply(shape: list[int]) -> float | None:
+        rows, beams = shape
         batch = texts[:rows] if len(texts) == 64 else texts
         start = time.perf_counter()
         done = contender(batch, rows, beams)
         seconds = time.perf_counter() - start
-        print("seconds", json.dumps(seconds if done else None), flush=True)
+        return seconds if done else None
+
+    answer(reply)
 
 
 def write_models(folder: Path) -> None:
