@@ -223,16 +223,11 @@ class _Parts:
                 )
             )
 
-        tiles = tiling.query_tiles
+        tiles = (tiling.query_tiles, *shape)
+        output = ops.zeros((*tiles, size), dtype=self._values.dtype)
+        softmax = ops.zeros((*tiles, 1), dtype="float32")
         return ops.fori_loop(
-            0,
-            tiles,
-            attend,
-            (
-                ops.zeros((tiles, *shape, size), dtype=self._values.dtype),
-                ops.zeros((tiles, *shape, 1), dtype="float32"),
-                ops.zeros((tiles, *shape, 1), dtype="float32"),
-            ),
+            0, tiling.query_tiles, attend, (output, softmax, softmax)
         )
 
     def gradients(self, upstream, output, largest, total):
