@@ -21,6 +21,7 @@ from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_share
 from keras_tfm.ops.attention import LOWEST_SCORE
 from keras_tfm.ops.dropout import kept_places
+from keras_tfm.ops.masks import combine_masks
 from keras_tfm.ops.tiles import Tiles
 from keras_tfm.ops.tiles import add_at
 from keras_tfm.ops.tiles import cut
@@ -96,7 +97,7 @@ def blockwise_attention(
             (upstream,) = args or (upstream,)
             return parts.gradients(upstream, output, *softmax)
 
-        return tiling.joined_queries(output), gradient
+        return join(output, 2, tiling.queries), gradient
 
     operands = (query, key, value, *([position_bias] if has_bias else []))
     return ops.custom_gradient(output_and_gradient)(*operands)
@@ -120,12 +121,6 @@ class _Tiling:
     def cut_keys(self, tensor):
         return cut(tensor, 2, self.key_size)
 
-    def joined_queries(self, tiles):
-        return join(tiles, 2, self.queries)
-
-    def joined_keys(self, tiles):
-        return join(tiles, 2, self.keys)
-
     def visible_key_tiles(self, query_tile):
         """Return how many key tiles the queries of a tile can see."""
         if not self._causal:
@@ -146,17 +141,19 @@ class _Tiling:
         return ops.expand_dims(places + key_tile * self.key_size, 0)
 
     def mask(self, query_tile, key_tile):
-        """Return who may attend to whom, which broadcasts to `(B, H, M, N)`."""
+        """Return who may attend to whom, which broadcasts to `(B, H, M, N)`.
+
+        `None` where everyone may attend to all.
+        """
         keys = self.key_places(key_tile)
-        # The last tile is filled up.
-        mask = keys < self.keys
+        masks = [tiles.at(query_tile, key_tile) for tiles in self._masks]
         if self._causal:
             offset = self.keys - self.queries
-            seen = keys <= self.query_places(query_tile) + offset
-            mask = ops.logical_and(mask, seen)
-        for tiles in self._masks:
-            mask = ops.logical_and(mask, tiles.at(query_tile, key_tile))
-        return mask
+            masks.append(keys <= self.query_places(query_tile) + offset)
+        if not isinstance(self.keys, int) or self.keys % self.key_size:
+            # The last tile is filled up.
+            masks.append(keys < self.keys)
+        return combine_masks(*masks)
 
 
 class _TileDropout:
@@ -267,9 +264,9 @@ class _Parts:
         )
         by_query, by_key, by_value = sums[:3]
         found = [
-            tiling.joined_queries(by_query * self._scale),
-            tiling.joined_keys(by_key),
-            tiling.joined_keys(by_value),
+            join(by_query * self._scale, 2, tiling.queries),
+            join(by_key, 2, tiling.keys),
+            join(by_value, 2, tiling.keys),
         ]
         if self._bias is not None:
             found.append(self._bias.joined(sums[3]))
@@ -281,11 +278,11 @@ class _Parts:
     def _add_tile(self, query_tile, key_tile, largest, total, sums):
         scores = self._scores(query_tile, key_tile)
         mask = self._tiling.mask(query_tile, key_tile)
-        scores = ops.where(mask, scores, LOWEST_SCORE)
+        scores = _visible(mask, scores, LOWEST_SCORE)
         new_largest = ops.maximum(
             largest, ops.max(scores, axis=-1, keepdims=True)
         )
-        powers = ops.where(mask, ops.exp(scores - new_largest), 0.0)
+        powers = _visible(mask, ops.exp(scores - new_largest), 0.0)
         shrink = ops.exp(largest - new_largest)
         total = total * shrink + ops.sum(powers, axis=-1, keepdims=True)
         if self._drop is not None:
@@ -301,7 +298,7 @@ class _Parts:
         # Not the difference to the logarithm of the sum: of large scores it
         # would leave too few digits.
         largest, total = softmax
-        weights = ops.where(mask, ops.exp(scores - largest) / total, 0.0)
+        weights = _visible(mask, ops.exp(scores - largest) / total, 0.0)
         errors = _product(upstream, _turned(self._values[key_tile]))
         used = weights
         if self._drop is not None:
@@ -336,6 +333,10 @@ def _product(left, right):
     dtype = left_dtype if dtype == "float32" else dtype
     product = ops.matmul(ops.cast(left, dtype), ops.cast(right, dtype))
     return ops.cast(product, "float32")
+
+
+def _visible(mask, values, hidden):
+    return values if mask is None else ops.where(mask, values, hidden)
 
 
 def _turned(tensor):

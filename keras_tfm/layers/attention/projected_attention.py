@@ -19,7 +19,8 @@ from keras_tfm.ops.masks import combine_masks
 from keras_tfm.ops.masks import expand_attention_mask
 from keras_tfm.ops.masks import expand_padding_mask
 
-# Dense attention is slower from here on, by `benchmarks/attention_memory.py`.
+# From here on dense attention takes more memory than it saves time, by
+# `benchmarks/attention_memory.py`.
 BLOCKWISE_FROM = 1024
 
 
