@@ -16,6 +16,7 @@ from keras_tfm.cli.evaluate import evaluate
 from keras_tfm.cli.export import export
 from keras_tfm.cli.failures import is_expected
 from keras_tfm.cli.failures import one_line
+from keras_tfm.cli.kept_memory import keep_memory
 from keras_tfm.cli.quickstart import quickstart
 from keras_tfm.cli.score import score
 from keras_tfm.cli.train import train
@@ -84,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keras-tfm 0.1.0
         0
     """
+    if arguments is None:
+        keep_memory(sys.argv[1:])
     try:
         for stream in (sys.stdout, sys.stderr):
             # Better a question mark than a crash, on a terminal without UTF-8.
