@@ -12,6 +12,7 @@ from keras_tfm.data.sentence_pairs import read_parallel
 from keras_tfm.data.sentence_pairs import read_tfds
 from keras_tfm.data.sentence_pairs import read_translate_folder
 from keras_tfm.data.sentence_pairs import read_tsv
+from keras_tfm.data.shape_watch import watch_shapes
 from keras_tfm.data.text_files import DataError
 from keras_tfm.data.text_files import read_lines
 
@@ -28,4 +29,5 @@ __all__ = [
     "read_tfds",
     "read_translate_folder",
     "read_tsv",
+    "watch_shapes",
 ]

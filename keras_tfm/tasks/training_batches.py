@@ -7,14 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.data.shape_watch import named_tensors
+from keras_tfm.data.shape_watch import watch_shapes
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.tokenizing import token_rows
 from keras_tfm.text.subword_sampling import SubwordSampler
 from keras_tfm.text.tokenizer import Tokenizer
+from keras_tfm.training.compile_budget import CompileBudget
 
 Batches = BucketedBatches | PackedBatches
 
@@ -82,6 +86,31 @@ def make_validation_batches(
             settings, row_length=max(training.shapes[0][1:])
         )
     return make_batches(source_tokenizer, target_tokenizer, pairs, settings)
+
+
+def watch_batches(
+    dataset: tf.data.Dataset, batches: Batches
+) -> tuple[tf.data.Dataset, CompileBudget]:
+    """Let a callback know when a batch has none of the promised shapes.
+
+    Args:
+        dataset: What a training reads.
+        batches: What the dataset was made of; its `shapes` are the promise.
+
+    Returns:
+        The dataset to train on, and the callback.
+    """
+    names = dict(named_tensors(dataset.element_spec))
+    budget = CompileBudget(
+        [
+            {
+                name: (rows, source if name.startswith("source") else target)
+                for name in names
+            }
+            for rows, source, target in batches.shapes
+        ]
+    )
+    return watch_shapes(dataset, budget.see), budget
 
 
 def _resample(

@@ -18,6 +18,7 @@ from keras_tfm.models.packed_model import packed_model
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.tensorboard_log import TensorBoardLog
 from keras_tfm.tasks.training_batches import Batches
+from keras_tfm.tasks.training_batches import watch_batches
 from keras_tfm.tasks.validating import ValidationPlan
 from keras_tfm.training.checkpoint import TrainingCheckpoint
 from keras_tfm.training.checkpoint import load_checkpoint
@@ -227,13 +228,14 @@ class _Session:
                     also=[part for part in acting if part is not self.log],
                 )
             )
+        dataset, budget = watch_batches(self._dataset(state), self.batches)
         history = self.network.fit(
-            self._dataset(state),
+            dataset,
             epochs=_WITHOUT_END,
             steps_per_epoch=self.batches.steps_per_epoch,
             shuffle=False,
             verbose=0,
-            callbacks=[*chain, *callbacks],
+            callbacks=[*chain, budget, *callbacks],
         ).history
         return {name: float(values[-1]) for name, values in history.items()}
 

@@ -4,6 +4,7 @@ from keras_tfm.training.checkpoint import TrainingCheckpoint
 from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.checkpoint import save_checkpoint
 from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
+from keras_tfm.training.compile_budget import CompileBudget
 from keras_tfm.training.losses import SmoothedCrossEntropy
 from keras_tfm.training.metric_sums import MetricSums
 from keras_tfm.training.metrics import Perplexity
@@ -25,6 +26,7 @@ from keras_tfm.training.validation import Validation
 __all__ = [
     "BestSnapshots",
     "CheckpointAveraging",
+    "CompileBudget",
     "FailOnNaN",
     "InverseSquareRoot",
     "LastSnapshots",
