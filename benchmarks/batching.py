@@ -61,6 +61,8 @@ def prepare(arguments: argparse.Namespace) -> list[Contender]:
     import tensorflow as tf
 
     from keras_tfm.data.sentence_pairs import read_parallel
+    from keras_tfm.models.loss_model import LossModel
+    from keras_tfm.models.loss_model import with_labels
     from keras_tfm.models.transformer.transformer import Transformer
     from keras_tfm.tasks.settings import TrainingSettings
     from keras_tfm.tasks.tokenizing import token_rows
@@ -101,13 +103,13 @@ def prepare(arguments: argparse.Namespace) -> list[Contender]:
                 max_sequence_length=_LONGEST,
             )
             batches = make_batches(tokenizer, tokenizer, pairs, settings)
-            network = network_for(model, batches)
+            network = network_for(model, batches, settings)
             dataset = batches.dataset()
             shapes = len(batches.shapes)
             padding = batches.padding_share
         else:
             settings = TrainingSettings(batching="buckets")
-            network = model
+            network = LossModel(model, label_smoothing=0.1)
             length = longest if kind == "padded" else None
             plain = list(
                 padded_batches(*rows, arguments.tokens_per_batch, length)
@@ -125,6 +127,7 @@ def prepare(arguments: argparse.Namespace) -> list[Contender]:
                     spec,
                 ),
             ).repeat()
+        dataset = dataset.map(with_labels)
         compile_network(network, settings)
         if kind == "padded, each batch":
             network.jit_compile = False

@@ -1,5 +1,7 @@
 """Functional models and their published sizes."""
 
+from keras_tfm.models.loss_model import LossModel
+from keras_tfm.models.loss_model import with_labels
 from keras_tfm.models.packed_model import packed_model
 from keras_tfm.models.presets import PRESETS
 from keras_tfm.models.presets import preset_arguments
@@ -10,10 +12,12 @@ from keras_tfm.models.transformer.transformer import Transformer
 
 __all__ = [
     "PRESETS",
+    "LossModel",
     "SegmentMask",
     "SegmentPositions",
     "TokenMask",
     "Transformer",
     "packed_model",
     "preset_arguments",
+    "with_labels",
 ]

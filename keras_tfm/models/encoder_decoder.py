@@ -197,3 +197,14 @@ class EncoderDecoder(Backbone):
         if self.project is None:
             return self.target_embedding(vectors, reverse=True)
         return self.project(vectors)
+
+    def vocabulary_table(self):
+        """Return what `logits` projects with: a row for each target token.
+
+        Returns:
+            Float tensor `(target_vocabulary_size, hidden_dim)`, in the dtype of
+            the weights.
+        """
+        if self.project is None:
+            return ops.convert_to_tensor(self.target_embedding.embeddings)
+        return ops.transpose(ops.convert_to_tensor(self.project.kernel))

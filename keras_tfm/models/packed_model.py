@@ -1,4 +1,7 @@
-"""An encoder-decoder model for rows that hold several pairs each."""
+"""An encoder-decoder model for rows that hold several pairs each.
+
+Shape letters: B batch, T target length, E hidden_dim.
+"""
 
 import keras
 
@@ -33,34 +36,61 @@ def packed_model(model):
         >>> len(packed.trainable_variables) == len(model.trainable_variables)
         True
     """
-    ids, segments = (
-        {
+    body = target_vectors(model, packed=True)
+    return keras.Model(
+        inputs=body.input,
+        outputs=model.logits(body.output),
+        name=f"packed_{model.name}",
+    )
+
+
+def target_vectors(model, packed):
+    """Make a model of what the decoder says of each target position.
+
+    Args:
+        model: An encoder-decoder model, such as a `Transformer`.
+        packed: Boolean. Whether the rows hold several pairs each.
+
+    Returns:
+        A Keras model of the inputs of `packed_model`, or of `source_ids` and
+        `target_ids`. Its output is `(B, T, E)`.
+    """
+
+    def tokens(kind):
+        return {
             side: keras.Input((None,), dtype="int32", name=f"{side}_{kind}")
             for side in ("source", "target")
         }
-        for kind in ("ids", "segments")
-    )
-    find_tokens = TokenMask(name="packed_token_mask")
-    find_positions = SegmentPositions(name="segment_positions")
-    within = SegmentMask(name="segment_mask")
-    masks = {side: find_tokens(segments[side]) for side in segments}
+
+    ids = tokens("ids")
+    find_tokens = model.find_tokens
+    segments, of_tokens = {}, ids
+    if packed:
+        segments = of_tokens = tokens("segments")
+        find_tokens = TokenMask(name="packed_token_mask")
+        find_positions = SegmentPositions(name="segment_positions")
+        within = SegmentMask(name="segment_mask")
+    masks = {side: find_tokens(of_tokens[side]) for side in ids}
 
     def embedded(side, embedding, drop):
-        positions = find_positions(segments[side])
+        positions = find_positions(segments[side]) if packed else None
         return drop(model.position(embedding(ids[side]), positions=positions))
+
+    def same_pair(query, key):
+        return within(segments[query], segments[key]) if packed else None
 
     context = model.encoder(
         embedded("source", model.source_embedding, model.source_drop),
         padding_mask=masks["source"],
-        attention_mask=within(segments["source"], segments["source"]),
+        attention_mask=same_pair("source", "source"),
     )
     vectors = model.decoder(
         embedded("target", model.target_embedding, model.target_drop),
         context,
         padding_mask=masks["target"],
         context_padding_mask=masks["source"],
-        attention_mask=within(segments["target"], segments["target"]),
-        context_attention_mask=within(segments["target"], segments["source"]),
+        attention_mask=same_pair("target", "target"),
+        context_attention_mask=same_pair("target", "source"),
     )
     return keras.Model(
         inputs={
@@ -68,6 +98,6 @@ def packed_model(model):
             for kind, sides in (("ids", ids), ("segments", segments))
             for side, tensor in sides.items()
         },
-        outputs=model.logits(vectors),
-        name=f"packed_{model.name}",
+        outputs=vectors,
+        name=f"{model.name}_vectors",
     )

@@ -24,6 +24,7 @@ from keras_tfm.ops.search import keep_top_p
 from keras_tfm.ops.sequences import segment_positions
 from keras_tfm.ops.sequences import sequence_lengths
 from keras_tfm.ops.sequences import shift_right
+from keras_tfm.ops.vocabulary_loss import vocabulary_loss
 
 __all__ = [
     "ancestor_mask",
@@ -49,5 +50,6 @@ __all__ = [
     "smoothed_cross_entropy",
     "split_heads",
     "token_mean",
+    "vocabulary_loss",
     "zero_padding",
 ]

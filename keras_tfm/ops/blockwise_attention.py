@@ -27,6 +27,7 @@ from keras_tfm.ops.tiles import add_at
 from keras_tfm.ops.tiles import cut
 from keras_tfm.ops.tiles import join
 from keras_tfm.ops.tiles import number_of_tiles
+from keras_tfm.ops.tiles import put_at
 
 QUERY_TILE = 256
 KEY_TILE = 512
@@ -214,7 +215,7 @@ class _Parts:
             total = ops.where(ops.equal(total, 0.0), 1.0, total)
             output = ops.cast(sums / total, self._values.dtype)
             return tuple(
-                _put(result, query_tile, tile)
+                put_at(result, query_tile, tile)
                 for result, tile in zip(
                     results, (output, largest, total), strict=True
                 )
@@ -341,8 +342,3 @@ def _visible(mask, values, hidden):
 
 def _turned(tensor):
     return ops.transpose(tensor, (0, 1, 3, 2))
-
-
-def _put(tiles, place, tile):
-    start = [place, *[0] * len(tile.shape)]
-    return ops.slice_update(tiles, start, ops.expand_dims(tile, 0))

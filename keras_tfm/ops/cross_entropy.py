@@ -63,39 +63,89 @@ def label_logits(labels, logits):
     return ops.squeeze(picked, -1)
 
 
+def row_softmax(rows):
+    """Return what the loss of each row needs of its softmax.
+
+    Args:
+        rows: Float32 tensor `(N, V)`, logits.
+
+    Returns:
+        Float32 tensors: `powers` `(N, V)`, their sum `(N, 1)`, and the
+        logarithm of the sum of the logits' exponentials `(N,)`.
+    """
+    largest = ops.max(rows, axis=-1, keepdims=True)
+    powers = ops.exp(rows - largest)
+    total = ops.sum(powers, axis=-1, keepdims=True)
+    return powers, total, ops.squeeze(ops.log(total) + largest, -1)
+
+
+def row_losses(own_logits, rows, log_total, label_smoothing, flavour):
+    """Return the smoothed loss of each row.
+
+    Args:
+        own_logits: Float32 tensor `(N,)`, of the labels.
+        rows: Float32 tensor `(N, V)`, logits.
+        log_total: Float32 tensor `(N,)`, by `row_softmax`.
+        label_smoothing: Float in [0, 1).
+        flavour: `"uniform"` or `"tensor2tensor"`.
+
+    Returns:
+        Float32 tensor `(N,)`.
+    """
+    losses = log_total - own_logits
+    if not label_smoothing:
+        return losses
+    # -sum(log p) / V, against the uniform distribution.
+    even = log_total - ops.mean(rows, axis=-1)
+    if flavour == "tensor2tensor":
+        size = rows.shape[-1]
+        even = (even * size - losses) / (size - 1)
+    return (1.0 - label_smoothing) * losses + label_smoothing * even
+
+
+def row_errors(labels, powers, total, label_smoothing, flavour):
+    """Return the derivative of each row's loss by its logits.
+
+    Probabilities less targets, in one pass: the derivative that a backend finds
+    goes through an array of zeros and a scatter.
+
+    Args:
+        labels: Integer tensor `(N,)`.
+        powers: Float32 tensor `(N, V)`, by `row_softmax`.
+        total: Float32 tensor `(N, 1)`, by `row_softmax`.
+        label_smoothing: Float in [0, 1).
+        flavour: `"uniform"` or `"tensor2tensor"`.
+
+    Returns:
+        Float32 tensor `(N, V)`.
+    """
+    size = powers.shape[-1]
+    wrong = label_smoothing / (size if flavour == "uniform" else size - 1)
+    right = 1.0 - wrong * (size - 1)
+    ids = ops.arange(size, dtype="int32")
+    is_label = ops.equal(ids, ops.expand_dims(labels, -1))
+    return powers / total - ops.where(is_label, right, wrong)
+
+
 def _losses(logits, labels, label_smoothing, flavour, counted=None):
     size = logits.shape[-1]
     labels = ops.cast(labels, "int32")
-    spread = size if flavour == "uniform" else size - 1
-    wrong_target = label_smoothing / spread
-    right_target = 1.0 - wrong_target * (size - 1)
 
     def losses_and_gradient(logits):
         shape = ops.shape(labels)
         # One row a token: XLA finds faster sums for two axes than for three.
         rows = ops.reshape(logits, (-1, size))
-        largest = ops.max(rows, axis=-1, keepdims=True)
-        powers = ops.exp(rows - largest)
-        total = ops.sum(powers, axis=-1, keepdims=True)
-        log_total = ops.reshape(ops.log(total) + largest, shape)
-        losses = log_total - label_logits(labels, logits)
-        if label_smoothing:
-            # -sum(log p) / V, against the uniform distribution.
-            even = log_total - ops.reshape(ops.mean(rows, axis=-1), shape)
-            if flavour == "tensor2tensor":
-                even = (even * size - losses) / (size - 1)
-            losses = (1.0 - label_smoothing) * losses + label_smoothing * even
+        powers, total, log_total = row_softmax(rows)
+        own = ops.reshape(label_logits(labels, logits), (-1,))
+        losses = row_losses(own, rows, log_total, label_smoothing, flavour)
+        losses = ops.reshape(losses, shape)
         if counted is not None:
             losses = ops.where(counted, losses, 0.0)
 
         def gradient(*args, upstream=None):
-            # Probabilities less targets, in one pass: the derivative that a
-            # backend finds goes through an array of zeros and a scatter.
             (upstream,) = args or (upstream,)
-            ids = ops.arange(size, dtype="int32")
-            right = ops.equal(ids, ops.reshape(labels, (-1, 1)))
-            targets = ops.where(right, right_target, wrong_target)
-            errors = powers / total - targets
+            ids = ops.reshape(labels, (-1,))
+            errors = row_errors(ids, powers, total, label_smoothing, flavour)
             errors = errors * ops.reshape(upstream, (-1, 1))
             if counted is not None:
                 real = ops.reshape(counted, (-1, 1))

@@ -118,3 +118,9 @@ def add_at(tensor, places, addend):
     part = ops.expand_dims(part + addend, tuple(range(len(places))))
     rest = [0] * (len(tensor.shape) - len(places))
     return ops.slice_update(tensor, [*places, *rest], part)
+
+
+def put_at(tiles, place, tile):
+    """Put a tile in place of one of `tiles`."""
+    start = [place, *[0] * len(tile.shape)]
+    return ops.slice_update(tiles, start, ops.expand_dims(tile, 0))

@@ -14,7 +14,8 @@ import tensorflow as tf
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.token_weights import with_token_weights
 from keras_tfm.models.encoder_decoder import EncoderDecoder
-from keras_tfm.models.packed_model import packed_model
+from keras_tfm.models.loss_model import LossModel
+from keras_tfm.models.loss_model import with_labels
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.tensorboard_log import TensorBoardLog
 from keras_tfm.tasks.training_batches import Batches
@@ -23,9 +24,8 @@ from keras_tfm.tasks.validating import ValidationPlan
 from keras_tfm.training.checkpoint import TrainingCheckpoint
 from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
-from keras_tfm.training.losses import SmoothedCrossEntropy
-from keras_tfm.training.metrics import Perplexity
-from keras_tfm.training.metrics import TokenAccuracy
+from keras_tfm.training.metrics import ChunkedAccuracy
+from keras_tfm.training.metrics import ChunkedPerplexity
 from keras_tfm.training.moving_average import MovingAverage
 from keras_tfm.training.snapshots import LastSnapshots
 from keras_tfm.training.snapshots import Snapshots
@@ -42,28 +42,27 @@ BEST_FOLDER = "best"
 _WITHOUT_END = 1_000_000
 
 
-def network_for(model: EncoderDecoder, batches: Batches) -> keras.Model:
+def network_for(
+    model: EncoderDecoder, batches: Batches, settings: TrainingSettings
+) -> LossModel:
     """Return what is trained on such batches; its weights are the model's."""
-    packed = isinstance(batches, PackedBatches)
-    network = packed_model(model) if packed else model
-    # By this Keras knows whether float16 needs its loss scaled.
-    network.dtype_policy = model.policy
-    return network
-
-
-def compile_network(network: keras.Model, settings: TrainingSettings) -> None:
-    """Give a network its optimizer, loss and metrics, compiled by XLA."""
     # Batches that make one update together share one mean, by their weights.
     weighted = settings.accumulation_steps > 1
+    return LossModel(
+        model,
+        isinstance(batches, PackedBatches),
+        settings.label_smoothing,
+        reduction="sum" if weighted else "token_mean",
+    )
+
+
+def compile_network(network: LossModel, settings: TrainingSettings) -> None:
+    """Give a network its optimizer and metrics, compiled by XLA."""
     network.compile(
         # Built before `fit`: a checkpoint can be read, and one program less is
         # compiled.
         optimizer=settings.make_optimizer(network.trainable_variables),
-        loss=SmoothedCrossEntropy(
-            settings.label_smoothing,
-            reduction="sum" if weighted else "token_mean",
-        ),
-        metrics=[TokenAccuracy(), Perplexity()],
+        metrics=[ChunkedAccuracy(), ChunkedPerplexity()],
         jit_compile=True,
     )
     if not network.optimizer.built:
@@ -92,7 +91,7 @@ def run_training(
         )
     if resume and folder is None:
         raise ValueError("To resume, give the `folder` of the training.")
-    network = network_for(model, batches)
+    network = network_for(model, batches, settings)
     compile_network(network, settings)
     with tempfile.TemporaryDirectory() as temporary:
         # Snapshots need a place, also where nothing is to be kept.
@@ -127,7 +126,7 @@ class _Session:
 
     def __init__(
         self,
-        network: keras.Model,
+        network: LossModel,
         batches: Batches,
         settings: TrainingSettings,
         folder: Path | None,
@@ -253,7 +252,7 @@ class _Session:
         data = self.batches.dataset(start - begun, state.get("data"))
         if group > 1:
             data = with_token_weights(data, group).skip(begun)
-        return data
+        return data.map(with_labels)
 
     def _log_result(self, result: dict[str, float]) -> None:
         if self.log is not None:

@@ -12,6 +12,7 @@ import keras
 
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.data.token_weights import with_token_weights
+from keras_tfm.models.loss_model import with_labels
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.training_batches import Batches
 from keras_tfm.tasks.training_batches import make_validation_batches
@@ -80,6 +81,7 @@ class ValidationPlan:
         data = pairs.dataset(shuffle=False)
         if settings.accumulation_steps > 1:
             data = with_token_weights(data, 1)
+        data = data.map(with_labels)
 
         def score() -> Results:
             results = {}

@@ -7,6 +7,8 @@ from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
 from keras_tfm.training.compile_budget import CompileBudget
 from keras_tfm.training.losses import SmoothedCrossEntropy
 from keras_tfm.training.metric_sums import MetricSums
+from keras_tfm.training.metrics import ChunkedAccuracy
+from keras_tfm.training.metrics import ChunkedPerplexity
 from keras_tfm.training.metrics import Perplexity
 from keras_tfm.training.metrics import TokenAccuracy
 from keras_tfm.training.moving_average import MovingAverage
@@ -26,6 +28,8 @@ from keras_tfm.training.validation import Validation
 __all__ = [
     "BestSnapshots",
     "CheckpointAveraging",
+    "ChunkedAccuracy",
+    "ChunkedPerplexity",
     "CompileBudget",
     "FailOnNaN",
     "InverseSquareRoot",

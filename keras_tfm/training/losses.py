@@ -64,7 +64,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         name="smoothed_cross_entropy",
         **kwargs,
     ):
-        check_choice("reduction", reduction, REDUCTIONS)
+        check_reduction(reduction)
         # Keras scales every other reduction by the number of replicas.
         super().__init__(name=name, reduction="sum", **kwargs)
         self.label_smoothing = check_share("label_smoothing", label_smoothing)
@@ -99,6 +99,11 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         return smoothed_cross_entropy(
             y_true, y_pred, self.label_smoothing, self.flavour, weights
         )
+
+
+def check_reduction(reduction):
+    """Return the name of a reduction, or raise the error that lists them."""
+    return check_choice("reduction", reduction, REDUCTIONS)
 
 
 def token_weights(labels, pad_id=0, sample_weight=None):

@@ -94,3 +94,19 @@ class Perplexity(TokenMetric):
 
     def result(self):
         return ops.exp(super().result())
+
+
+@keras.saving.register_keras_serializable(package="keras_tfm")
+class ChunkedAccuracy(TokenAccuracy):
+    """`TokenAccuracy` of what a `LossModel` returns."""
+
+    def values(self, y_true, y_pred, weights):
+        return y_pred[..., 1] * weights
+
+
+@keras.saving.register_keras_serializable(package="keras_tfm")
+class ChunkedPerplexity(Perplexity):
+    """`Perplexity` of what a `LossModel` returns."""
+
+    def values(self, y_true, y_pred, weights):
+        return y_pred[..., 0] * weights

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from tasks.eagerly import Eagerly
 
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.packed_batches import PackedBatches
@@ -52,19 +53,21 @@ def weights(model):
 
 def test_the_optimizer_is_built_before_training_begins():
     model = make_model()
-    compile_network(model, TrainingSettings())
-    assert model.jit_compile
-    assert model.optimizer.built
-    assert len(model.optimizer.variables) > len(model.trainable_variables)
+    settings = TrainingSettings()
+    network = network_for(model, make_batches(), settings)
+    compile_network(network, settings)
+    assert network.jit_compile
+    assert network.optimizer.built
+    assert len(network.optimizer.variables) > len(model.trainable_variables)
 
 
-def test_packed_batches_train_the_packed_model():
-    model = make_model()
-    assert network_for(model, make_batches()) is model
-    network = network_for(model, make_packed())
-    assert set(network.input) == {
-        "source_ids",
-        "target_ids",
+def test_packed_batches_train_a_model_of_packed_rows():
+    model, settings = make_model(), TrainingSettings()
+    plain = {"source_ids", "target_ids"}
+    network = network_for(model, make_batches(), settings)
+    assert set(network.body.input) == plain
+    network = network_for(model, make_packed(), settings)
+    assert set(network.body.input) == plain | {
         "source_segments",
         "target_segments",
     }
@@ -84,7 +87,7 @@ def test_steps_and_callbacks_are_counted_over_epochs():
         batches,
         TrainingSettings(),
         steps=steps,
-        callbacks=[Count()],
+        callbacks=[Eagerly(), Count()],
     )
     assert logs["steps"] == len(seen) == steps
     assert {"loss", "token_accuracy", "perplexity"} < set(logs)
@@ -94,13 +97,26 @@ def test_a_loss_that_is_not_a_number_stops_the_training():
     model = make_model()
     model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
     with pytest.raises(FloatingPointError, match="nan after update 1"):
-        run_training(model, make_batches(), TrainingSettings(), steps=50)
+        run_training(
+            model,
+            make_batches(),
+            TrainingSettings(),
+            steps=50,
+            callbacks=[Eagerly()],
+        )
 
 
 def test_the_model_gets_the_mean_of_the_last_snapshots(tmp_path):
     model = make_model()
     settings = TrainingSettings(average_last=3, snapshot_steps=2)
-    run_training(model, make_packed(), settings, steps=9, folder=tmp_path)
+    run_training(
+        model,
+        make_packed(),
+        settings,
+        steps=9,
+        folder=tmp_path,
+        callbacks=[Eagerly()],
+    )
     snapshots = Snapshots(tmp_path / "snapshots", LastSnapshots(3))
     kept = [snapshots.load(step) for step in (4, 6, 8)]
     for index, weight in enumerate(model.trainable_weights):
@@ -153,6 +169,7 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
         settings,
         steps=11,
         folder=tmp_path / "whole",
+        callbacks=[Eagerly()],
     )
     for steps in (5, 11):
         run_training(
@@ -162,6 +179,7 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
             steps=steps,
             folder=tmp_path / "parts",
             resume=steps > 5,
+            callbacks=[Eagerly()],
         )
     for one, other in zip(*map(weights, (whole, parts)), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -170,22 +188,23 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_sixteen_bits_train_without_nan(policy):
     model = make_model(dtype=policy)
-    batches = make_packed()
-    network = network_for(model, batches)
-    compile_network(network, TrainingSettings())
-    scaled = isinstance(network.optimizer, keras.optimizers.LossScaleOptimizer)
-    assert scaled == (policy == "mixed_float16")
     losses = []
-    show = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda batch, logs: losses.append(logs["loss"])
-    )
+
+    class Show(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            losses.append(logs["loss"])
+
+    show = Show()
     run_training(
         model,
-        batches,
+        make_packed(),
         TrainingSettings(peak=0.02, warmup_steps=5),
         steps=40,
         callbacks=[show],
     )
+    optimizer = show.model.optimizer
+    scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (policy == "mixed_float16")
     assert np.isfinite(losses).all()
     assert losses[-1] < losses[0] - 0.1
     for weight in model.weights:

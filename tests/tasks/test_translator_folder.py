@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_tfm.models.transformer.transformer import Transformer
 from keras_tfm.tasks.translation import Translator
@@ -12,6 +13,14 @@ from keras_tfm.tasks.translator_folder import MODEL_FILE
 from keras_tfm.tasks.translator_folder import save_translator
 from keras_tfm.text.character_tokenizer import CharacterTokenizer
 from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+
+@pytest.fixture
+def eagerly():
+    """Compile nothing: two texts are translated sooner without."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 def make_translator(joint=True):
@@ -33,7 +42,7 @@ def make_translator(joint=True):
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_everything_comes_back(tmp_path, joint):
+def test_everything_comes_back(tmp_path, eagerly, joint):
     translator = make_translator(joint)
     translator.save(tmp_path)
     loaded = Translator.load(tmp_path)

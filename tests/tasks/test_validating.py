@@ -35,8 +35,10 @@ def translator():
 
 def results(translator, settings, **arguments):
     batches = translator.batches(PAIRS, settings)
-    network = network_for(translator.model, batches)
+    network = network_for(translator.model, batches, settings)
     compile_network(network, settings)
+    # One pass over a few rows: to compile it would take longer.
+    network.run_eagerly = True
     plan = ValidationPlan(translator, FEW, **arguments)
     return plan.scorer(network, batches, settings)()
 
