@@ -1,5 +1,6 @@
 """What every test gets: a fixed seed, its own dtype policy, fresh processes."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -43,44 +44,51 @@ def restored_dtype_policy():
     keras.config.set_dtype_policy(policy)
 
 
+def run_snippet(folder, snippet, *arguments, env=None, timeout=600):
+    """Run a snippet in a new Python process and return what it prints.
+
+    The process starts in `folder`, sees this checkout of keras_tfm and the
+    backend of this test run, finds further arguments in `sys.argv[1:]`, and
+    must end without an error.
+    """
+    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(snippet),
+            *map(str, arguments),
+        ],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=folder,
+        timeout=timeout,
+        check=False,
+        env={
+            **os.environ,
+            "KERAS_BACKEND": keras.backend.backend(),
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+            **(env or {}),
+        },
+    )
+    if result.returncode:
+        pytest.fail(
+            f"The fresh process ended with {result.returncode}.\n"
+            f"--- stdout\n{result.stdout}\n--- stderr\n{result.stderr}",
+            pytrace=False,
+        )
+    return result.stdout
+
+
 @pytest.fixture
 def fresh_process(tmp_path):
-    """Return a function that runs a snippet in a new Python process.
+    """Return `run_snippet` for processes that start in `tmp_path`."""
+    return functools.partial(run_snippet, tmp_path)
 
-    The process starts in `tmp_path`, sees this checkout of keras_tfm and the
-    backend of this test run, finds further arguments in `sys.argv[1:]`, and
-    must end without an error. Its standard output is returned.
-    """
 
-    def run(snippet, *arguments, env=None, timeout=600):
-        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        result = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                textwrap.dedent(snippet),
-                *map(str, arguments),
-            ],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            cwd=tmp_path,
-            timeout=timeout,
-            check=False,
-            env={
-                **os.environ,
-                "KERAS_BACKEND": keras.backend.backend(),
-                "PYTHONIOENCODING": "utf-8",
-                "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-                **(env or {}),
-            },
-        )
-        if result.returncode:
-            pytest.fail(
-                f"The fresh process ended with {result.returncode}.\n"
-                f"--- stdout\n{result.stdout}\n--- stderr\n{result.stderr}",
-                pytrace=False,
-            )
-        return result.stdout
-
-    return run
+@pytest.fixture(scope="session")
+def shared_process(tmp_path_factory):
+    """Return `run_snippet` for processes that serve several tests."""
+    return functools.partial(run_snippet, tmp_path_factory.mktemp("process"))

@@ -20,7 +20,7 @@ COMMANDS = (
     "export",
 )
 # Seconds; far less than TensorFlow takes, on a busy machine too. The best of a
-# few tries counts.
+# few tries counts: the first that is quick enough is the last.
 QUICK = 1.5
 TRIES = 3
 
@@ -40,7 +40,7 @@ def python(*arguments, **kwargs):
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
 def test_help_comes_at_once(arguments):
     tries = []
-    for _ in range(TRIES):
+    while len(tries) < TRIES and min(tries, default=QUICK) >= QUICK:
         began = time.perf_counter()
         result = python("-m", "keras_tfm", *arguments)
         tries.append(time.perf_counter() - began)

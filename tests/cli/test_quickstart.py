@@ -19,6 +19,15 @@ def test_what_is_not_its_own_is_not_overwritten(refused, tmp_path, name):
     assert (tmp_path / name / "notes.txt").read_text() == "mine"
 
 
+def test_an_earlier_run_is_replaced_and_that_is_said(tmp_path, capsys):
+    for name in ("model/translator.json", "saved_model/saved_model.pb"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("old")
+    module._check_own(tmp_path / "model", tmp_path / "saved_model")
+    expected = f"{tmp_path} holds an earlier run: it is replaced.\n"
+    assert capsys.readouterr().out == expected
+
+
 def test_every_date_fits_the_model():
     longest = max(
         len(source)

@@ -90,6 +90,7 @@ def test_it_ends_with_what_to_do_next(first, folder):
     assert f'tf.saved_model.load("{folder / "saved_model"}")' in after
 
 
+@pytest.mark.slow
 def test_a_second_run_replaces_the_first_and_says_so(first, folder):
     second = quickstart(folder, "--smoke")
     assert second.stderr == ""

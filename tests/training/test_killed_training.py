@@ -145,8 +145,8 @@ def model_like_new():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    session = Session(tmp_path_factory.mktemp("whole"), new_model()).run()
+def whole(tmp_path_factory, model_like_new):
+    session = Session(tmp_path_factory.mktemp("whole"), model_like_new()).run()
     assert int(session.model.optimizer.iterations) == 12
     return session.found()
 
