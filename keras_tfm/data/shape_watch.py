@@ -41,7 +41,7 @@ def watch_shapes(dataset: tf.data.Dataset, see: See) -> tf.data.Dataset:
         {'inputs': (2,)}
         {'inputs': (1,)}
     """
-    specs = dict(named_tensors(dataset.element_spec))
+    specs = named_tensors(dataset.element_spec)
     dtypes = {name: spec.dtype.name for name, spec in specs.items()}
     if all(spec.shape.is_fully_defined() for spec in specs.values()):
         see({name: tuple(spec.shape) for name, spec in specs.items()}, dtypes)
@@ -57,7 +57,7 @@ def watch_shapes(dataset: tf.data.Dataset, see: See) -> tf.data.Dataset:
 
     def pass_on(*batch: Any) -> Any:
         batch = batch if isinstance(dataset.element_spec, tuple) else batch[0]
-        shapes = [tf.shape(tensor) for _, tensor in named_tensors(batch)]
+        shapes = [tf.shape(tensor) for tensor in named_tensors(batch).values()]
         looked = tf.numpy_function(look, shapes, tf.int32)
         with tf.control_dependencies([looked]):
             return tf.nest.map_structure(tf.identity, batch)
@@ -65,24 +65,32 @@ def watch_shapes(dataset: tf.data.Dataset, see: See) -> tf.data.Dataset:
     return dataset.map(pass_on)
 
 
-def named_tensors(
-    structure: Any, name: str | None = None
-) -> Iterator[tuple[str, Any]]:
-    """Yield the dense tensors of a batch, or their specs, by name.
+def named_tensors(batch: Any) -> dict[str, Any]:
+    """Return the dense tensors of a batch, or their specs, by name.
+
+    The name is the key in a dictionary, or `inputs`, `labels` and `weights` by
+    its place; a number is added to one that comes again.
 
     Args:
-        structure: Dictionaries, tuples and lists of tensors.
-        name: What a tensor is called that has no key. Defaults to `inputs`,
-            `labels` and `weights`, by its place.
+        batch: Dictionaries, tuples and lists of tensors.
     """
+    named: dict[str, Any] = {}
+    for name, tensor in _tensors(batch, None):
+        unique, number = name, 1
+        while unique in named:
+            number += 1
+            unique = f"{name}_{number}"
+        named[unique] = tensor
+    return named
+
+
+def _tensors(structure: Any, name: str | None) -> Iterator[tuple[str, Any]]:
     if isinstance(structure, Mapping):
         for key in sorted(structure):
-            yield from named_tensors(structure[key], str(key))
+            yield from _tensors(structure[key], str(key))
     elif isinstance(structure, (tuple, list)):
         for place, part in enumerate(structure):
-            if name is None and place < len(_PARTS):
-                yield from named_tensors(part, _PARTS[place])
-            else:
-                yield from named_tensors(part, f"{name}_{place}")
+            top = name is None and place < len(_PARTS)
+            yield from _tensors(part, _PARTS[place] if top else name)
     elif isinstance(structure, (tf.Tensor, tf.TensorSpec)):
         yield name or _PARTS[0], structure

@@ -100,7 +100,7 @@ def watch_batches(
     Returns:
         The dataset to train on, and the callback.
     """
-    names = dict(named_tensors(dataset.element_spec))
+    names = named_tensors(dataset.element_spec)
     budget = CompileBudget(
         [
             {

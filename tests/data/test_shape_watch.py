@@ -55,12 +55,19 @@ def test_a_second_epoch_tells_nothing_new():
         (1, ["inputs"]),
         ((1, 2), ["inputs", "labels"]),
         (({"ids": 1, "a": 2}, 3, 4), ["a", "ids", "labels", "weights"]),
-        (((1, 2), 3), ["inputs_0", "inputs_1", "labels"]),
+        (((1, 2), 3), ["inputs", "inputs_2", "labels"]),
+        (({"ids": 1, "labels": 2}, 3), ["ids", "labels", "labels_2"]),
     ],
 )
 def test_tensors_are_named_by_their_keys_or_their_places(structure, names):
     tensors = tf.nest.map_structure(tf.constant, structure)
-    assert [name for name, _ in named_tensors(tensors)] == names
+    assert list(named_tensors(tensors)) == names
+
+
+def test_a_name_that_comes_twice_is_watched_twice():
+    dataset = batches().batch(3).map(lambda x, y: ({**x, "labels": y}, y))
+    _, seen = watched(dataset)
+    assert [shapes["labels_2"] for shapes, _ in seen] == [(3,), (1,)]
 
 
 def test_ragged_rows_have_no_shape_to_tell_and_pass():
