@@ -1,6 +1,7 @@
 """Pairs become the batches that the settings ask for."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.sentence_pairs import SentencePairs
+from keras_tfm.data.token_weights import with_token_weights
 from keras_tfm.tasks.settings import TrainingSettings
 from keras_tfm.tasks.training_batches import make_batches
 from keras_tfm.tasks.training_batches import make_validation_batches
+from keras_tfm.tasks.training_batches import watch_batches
 from keras_tfm.text.character_tokenizer import CharacterTokenizer
 from keras_tfm.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
@@ -98,3 +101,47 @@ def test_validation_has_the_shape_of_the_training_and_usual_subwords(subwords):
     )
     assert validation.shapes[0][1:] == training.shapes[0][1:]
     assert len({*epoch_tokens(validation).values()}) == 1
+
+
+def read(dataset, batches):
+    """Read some watched batches; return the callback and what it said."""
+    watched, budget = watch_batches(dataset, batches)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number, _ in enumerate(watched.take(9)):
+            budget.on_train_batch_end(number)
+    return budget, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("batching", ["packed", "buckets"])
+def test_our_own_batches_have_the_shapes_they_promise(batching):
+    settings = TrainingSettings(
+        tokens_per_batch=128, max_shapes=2, batching=batching
+    )
+    batches = make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+    budget, said = read(batches.dataset(), batches)
+    assert said == []
+    assert len(budget.programs) == budget.expected == len(batches.shapes)
+    # Also with the weights of several batches that make one update.
+    weighted = with_token_weights(batches.dataset().take(4), 1)
+    assert read(weighted, batches)[1] == []
+
+
+def test_a_batch_that_nobody_promised_is_warned_of():
+    settings = TrainingSettings(
+        tokens_per_batch=128, max_shapes=2, batching="buckets"
+    )
+    batches = make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
+    short = (
+        batches.dataset()
+        .take(2)
+        .map(
+            lambda inputs, labels: (
+                {name: ids[:1] for name, ids in inputs.items()},
+                labels[:1],
+            )
+        )
+    )
+    budget, said = read(batches.dataset().take(3).concatenate(short), batches)
+    assert len(said) == len(budget.programs) - budget.expected >= 1
+    assert "source_ids int32 (1, " in said[0]
