@@ -238,6 +238,8 @@ def test_a_choice_of_elements_is_dynamic_on_tensorflow_and_fails_on_jax():
     assert [f.effect for f in report] == ["dynamic shape"]
 
 
+# On JAX it is not used where there is no GPU, and nothing is said.
+@on_tensorflow
 def test_cudnn_is_named_where_it_is_asked_for():
     layer = keras.layers.GRU(3, use_cudnn=True, name="memory")
     report = explain_jit(keras.Sequential([layer]), ROWS[..., None])

@@ -127,6 +127,15 @@ def test_our_own_batches_have_the_shapes_they_promise(batching):
     assert read(weighted, batches)[1] == []
 
 
+def test_the_shapes_of_sources_and_targets_are_told_apart():
+    sources, targets = [np.array([5, 6])] * 7, [np.array([5] * 4)] * 7
+    batches = BucketedBatches(sources, targets, 15, bucket_edges=[(3, 5)])
+    budget, said = read(batches.dataset(), batches)
+    assert said == []
+    assert budget.programs[0]["source_ids"] == (3, 3)
+    assert budget.programs[0]["labels"] == (3, 5)
+
+
 def test_a_batch_that_nobody_promised_is_warned_of():
     settings = TrainingSettings(
         tokens_per_batch=128, max_shapes=2, batching="buckets"

@@ -93,6 +93,30 @@ def test_steps_and_callbacks_are_counted_over_epochs():
     assert {"loss", "token_accuracy", "perplexity"} < set(logs)
 
 
+def test_a_batch_of_a_shape_that_was_not_promised_is_warned_of():
+    class OddSecond(BucketedBatches):
+        def dataset(self, *args, **kwargs):
+            batches = super().dataset(*args, **kwargs)
+            odd = batches.map(
+                lambda inputs, labels: (
+                    {name: ids[:1] for name, ids in inputs.items()},
+                    labels[:1],
+                )
+            )
+            return batches.take(1).concatenate(odd.take(1)).repeat()
+
+    rows = [np.array([5, 6, 7])] * 6
+    batches = OddSecond(rows, rows, tokens_per_batch=8)
+    with pytest.warns(UserWarning, match=r"source_ids int32 \(1, 4\)"):
+        run_training(
+            make_model(),
+            batches,
+            TrainingSettings(),
+            steps=2,
+            callbacks=[Eagerly()],
+        )
+
+
 def test_a_loss_that_is_not_a_number_stops_the_training():
     model = make_model()
     model.weights[0].assign(np.full(model.weights[0].shape, np.nan))
@@ -169,7 +193,6 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
         settings,
         steps=11,
         folder=tmp_path / "whole",
-        callbacks=[Eagerly()],
     )
     for steps in (5, 11):
         run_training(
@@ -179,7 +202,6 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
             steps=steps,
             folder=tmp_path / "parts",
             resume=steps > 5,
-            callbacks=[Eagerly()],
         )
     for one, other in zip(*map(weights, (whole, parts)), strict=True):
         np.testing.assert_array_equal(one, other)
