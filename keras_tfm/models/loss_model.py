@@ -6,10 +6,11 @@ Shape letters: B batch, T target length.
 import keras
 from keras import ops
 
+from keras_tfm.checks import check_choice
 from keras_tfm.models.packed_model import target_vectors
+from keras_tfm.ops.cross_entropy import REDUCTIONS
+from keras_tfm.ops.cross_entropy import token_weights
 from keras_tfm.ops.vocabulary_loss import vocabulary_loss
-from keras_tfm.training.losses import check_reduction
-from keras_tfm.training.losses import token_weights
 
 
 class LossModel(keras.Model):
@@ -62,7 +63,7 @@ class LossModel(keras.Model):
         super().__init__(dtype=model.policy, autocast=False, **kwargs)
         self.body = target_vectors(model, packed)
         self.label_smoothing = label_smoothing
-        self.reduction = check_reduction(reduction)
+        self.reduction = check_choice("reduction", reduction, REDUCTIONS)
         self._model = model
         self.built = True
 

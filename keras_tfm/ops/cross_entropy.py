@@ -7,8 +7,10 @@ from keras import ops
 
 from keras_tfm.checks import check_choice
 from keras_tfm.checks import check_share
+from keras_tfm.ops.masks import padding_mask
 
 FLAVOURS = ("uniform", "tensor2tensor")
+REDUCTIONS = ("token_mean", "sum")
 
 
 def smoothed_cross_entropy(
@@ -169,3 +171,27 @@ def token_mean(values, weights):
     """
     total = ops.sum(ops.cast(values, "float32"))
     return ops.divide_no_nan(total, ops.sum(ops.cast(weights, "float32")))
+
+
+def token_weights(labels, pad_id=0, sample_weight=None):
+    """Weigh each label: 0 for padding, else 1 or its sample weight.
+
+    Args:
+        labels: Integer tensor `(B, T)`.
+        pad_id: Integer. Labels that do not count.
+        sample_weight: Float tensor `(B,)` or `(B, T)`, or `None`.
+
+    Returns:
+        Float32 tensor `(B, T)`.
+
+    Example:
+        >>> token_weights([[5, 0]], sample_weight=[0.5]).numpy()
+        array([[0.5, 0. ]], dtype=float32)
+    """
+    weights = ops.cast(padding_mask(labels, pad_id), "float32")
+    if sample_weight is None:
+        return weights
+    sample_weight = ops.cast(sample_weight, "float32")
+    if len(sample_weight.shape) == 1:
+        sample_weight = ops.expand_dims(sample_weight, -1)
+    return weights * sample_weight

@@ -6,11 +6,10 @@ from keras import ops
 from keras_tfm.checks import check_choice
 from keras_tfm.checks import check_share
 from keras_tfm.ops.cross_entropy import FLAVOURS
+from keras_tfm.ops.cross_entropy import REDUCTIONS
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
 from keras_tfm.ops.cross_entropy import token_mean
-from keras_tfm.ops.masks import padding_mask
-
-REDUCTIONS = ("token_mean", "sum")
+from keras_tfm.ops.cross_entropy import token_weights
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
@@ -64,7 +63,7 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         name="smoothed_cross_entropy",
         **kwargs,
     ):
-        check_reduction(reduction)
+        check_choice("reduction", reduction, REDUCTIONS)
         # Keras scales every other reduction by the number of replicas.
         super().__init__(name=name, reduction="sum", **kwargs)
         self.label_smoothing = check_share("label_smoothing", label_smoothing)
@@ -99,32 +98,3 @@ class SmoothedCrossEntropy(keras.losses.Loss):
         return smoothed_cross_entropy(
             y_true, y_pred, self.label_smoothing, self.flavour, weights
         )
-
-
-def check_reduction(reduction):
-    """Return the name of a reduction, or raise the error that lists them."""
-    return check_choice("reduction", reduction, REDUCTIONS)
-
-
-def token_weights(labels, pad_id=0, sample_weight=None):
-    """Weigh each label: 0 for padding, else 1 or its sample weight.
-
-    Args:
-        labels: Integer tensor `(B, T)`.
-        pad_id: Integer. Labels that do not count.
-        sample_weight: Float tensor `(B,)` or `(B, T)`, or `None`.
-
-    Returns:
-        Float32 tensor `(B, T)`.
-
-    Example:
-        >>> token_weights([[5, 0]], sample_weight=[0.5]).numpy()
-        array([[0.5, 0. ]], dtype=float32)
-    """
-    weights = ops.cast(padding_mask(labels, pad_id), "float32")
-    if sample_weight is None:
-        return weights
-    sample_weight = ops.cast(sample_weight, "float32")
-    if len(sample_weight.shape) == 1:
-        sample_weight = ops.expand_dims(sample_weight, -1)
-    return weights * sample_weight

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_tfm.ops.cross_entropy import label_logits
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
-from keras_tfm.training.losses import token_weights
+from keras_tfm.ops.cross_entropy import token_weights
 
 
 class TokenMetric(keras.metrics.Metric):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
 from keras_tfm.ops.cross_entropy import token_mean
+from keras_tfm.ops.cross_entropy import token_weights
 
 B, T, V = 2, 5, 7
 SMOOTHING = [0.0, 0.1, 0.3]
@@ -204,3 +205,14 @@ def test_the_mean_of_nothing_is_zero_and_so_is_its_gradient():
     assert float(token_mean(zeros, zeros)) == 0.0
     (by_values,), _ = gradients(lambda x: token_mean(x, zeros), [zeros])
     assert (by_values == 0.0).all()
+
+
+def test_weights_are_zero_for_padding_and_follow_the_samples():
+    labels = np.array([[5, 0], [3, 2]])
+    for sample_weight, expected in [
+        (None, [[1, 0], [1, 1]]),
+        ([0.5, 2.0], [[0.5, 0], [2, 2]]),
+        ([[0.5, 9.0], [0.0, 3.0]], [[0.5, 0], [0, 3]]),
+    ]:
+        found = token_weights(labels, sample_weight=sample_weight)
+        np.testing.assert_array_equal(array(found), expected)

@@ -6,7 +6,6 @@ import pytest
 from backend_functions import gradients
 
 from keras_tfm.training import SmoothedCrossEntropy
-from keras_tfm.training.losses import token_weights
 
 B, T, V = 3, 5, 7
 
@@ -237,19 +236,6 @@ def test_a_loss_comes_back_from_its_config():
 def test_arguments_out_of_range_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         SmoothedCrossEntropy(**arguments)
-
-
-def test_weights_are_zero_for_padding_and_follow_the_samples():
-    labels = np.array([[5, 0], [3, 2]])
-    for sample_weight, expected in [
-        (None, [[1, 0], [1, 1]]),
-        ([0.5, 2.0], [[0.5, 0], [2, 2]]),
-        ([[0.5, 9.0], [0.0, 3.0]], [[0.5, 0], [0, 3]]),
-    ]:
-        found = token_weights(labels, sample_weight=sample_weight)
-        np.testing.assert_array_equal(
-            keras.ops.convert_to_numpy(found), expected
-        )
 
 
 # One replica holds a row of one token and the other a row of eight; after one
