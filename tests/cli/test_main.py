@@ -137,15 +137,16 @@ def test_an_interruption_is_no_error(run, monkeypatch):
     assert run() == (130, "", "")
 
 
-def test_a_reader_that_leaves_is_no_error():
-    result = python(
-        "-c",
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    program = tmp_path / "keras-tfm"
+    program.write_text(
         "from keras_tfm.cli import main as module\n"
         "def app(**_):\n"
         "    raise BrokenPipeError\n"
         "module.app = app\n"
-        "raise SystemExit(module.main([]))\n",
+        "raise SystemExit(module.main([]))\n"
     )
+    result = python(str(program))
     assert (result.returncode, result.stdout) == (0, "")
     assert "Traceback" not in result.stderr
 

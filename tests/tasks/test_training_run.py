@@ -1,5 +1,7 @@
 """What a session of training compiles, keeps, averages and refuses."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -186,6 +188,16 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
         # An update is not made of one batch, nor an epoch of whole updates.
         accumulation_steps=3,
     )
+
+    class CopyInTheMiddle(keras.callbacks.Callback):
+        seen = 0
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.seen += 1
+            # What a kill would leave: five updates, and two thirds of one.
+            if self.seen == 17:
+                shutil.copytree(tmp_path / "whole", tmp_path / "parts")
+
     whole, parts = make_model(), make_model()
     run_training(
         whole,
@@ -193,16 +205,19 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
         settings,
         steps=11,
         folder=tmp_path / "whole",
+        # A checkpoint after each batch.
+        checkpoint_minutes=1e-9,
+        callbacks=[CopyInTheMiddle()],
     )
-    for steps in (5, 11):
-        run_training(
-            parts,
-            make_packed(resample=resample),
-            settings,
-            steps=steps,
-            folder=tmp_path / "parts",
-            resume=steps > 5,
-        )
+    logs = run_training(
+        parts,
+        make_packed(resample=resample),
+        settings,
+        steps=11,
+        folder=tmp_path / "parts",
+        resume=True,
+    )
+    assert logs["steps"] == 11
     for one, other in zip(*map(weights, (whole, parts)), strict=True):
         np.testing.assert_array_equal(one, other)
 
