@@ -13,6 +13,7 @@ from keras_tfm.ops.cross_entropy import token_weights
 from keras_tfm.ops.vocabulary_loss import vocabulary_loss
 
 
+@keras.saving.register_keras_serializable(package="keras_tfm")
 class LossModel(keras.Model):
     """Compute an encoder-decoder's loss chunk by chunk, see `vocabulary_loss`.
 
@@ -62,6 +63,7 @@ class LossModel(keras.Model):
         # Float inputs are weights: they stay in float32.
         super().__init__(dtype=model.policy, autocast=False, **kwargs)
         self.body = target_vectors(model, packed)
+        self.packed = packed
         self.label_smoothing = label_smoothing
         self.reduction = check_choice("reduction", reduction, REDUCTIONS)
         self._model = model
@@ -90,6 +92,22 @@ class LossModel(keras.Model):
 
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape["labels"], 2)
+
+    def get_config(self):
+        return {
+            "model": keras.saving.serialize_keras_object(self._model),
+            "packed": self.packed,
+            "label_smoothing": self.label_smoothing,
+            "reduction": self.reduction,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        model = keras.saving.deserialize_keras_object(
+            config["model"], custom_objects
+        )
+        return cls(**{**config, "model": model})
 
 
 def with_labels(inputs, labels, weights=None):

@@ -17,8 +17,9 @@ class CompileBudget(keras.callbacks.Callback):
     costs a compilation each, and only looks like slow training.
 
     Somebody who meets the batches, such as `keras_tfm.data.watch_shapes`, tells
-    `see` of their shapes. After the step that trains on a new one comes the
-    warning. Only shapes are compared: no tensor is read.
+    `see` of their shapes, and the warning comes after the step that is made
+    then. That may be a step before the batch's own, as batches are read ahead.
+    Only shapes are compared: no tensor is read.
 
     Args:
         known: Sequence of dictionaries, one for each program that may be

@@ -115,8 +115,10 @@ def written(model, folder, **kwargs):
     return loaded(folder)
 
 
-def loaded(folder):
-    return ctranslate2.Translator(str(folder), inter_threads=1, intra_threads=1)
+def loaded(folder, **kwargs):
+    return ctranslate2.Translator(
+        str(folder), inter_threads=1, intra_threads=1, **kwargs
+    )
 
 
 def pieces(texts):
@@ -283,7 +285,10 @@ def test_each_quantization_loads_and_scores_nearly_alike(
     kind = "decoder-pre-silu-bias-interleaved"
     model = made(kind)
     before = [weight.numpy().copy() for weight in model.weights]
-    translator = written(model, tmp_path, quantization=quantization)
+    written(model, tmp_path, quantization=quantization)
+    # What the file holds. The integer kernels that ctranslate2 takes by itself
+    # on AVX2 without VNNI are off by whole units for a model this small.
+    translator = loaded(tmp_path, compute_type="float32")
     found = translator.score_batch(pieces(SOURCES), pieces(TARGETS))
     expected = expected_scores(kind)
     for row, wanted in zip(found, expected, strict=True):

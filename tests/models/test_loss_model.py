@@ -159,3 +159,11 @@ def test_an_unknown_reduction_is_refused():
     model, _, _ = models("decoder", False)
     with pytest.raises(ValueError, match="token_mean"):
         LossModel(model, reduction="mean")
+
+
+def test_it_is_made_again_from_its_config():
+    model = fresh("all", True)
+    network = LossModel(model, True, 0.2, "sum", name="mine")
+    again = LossModel.from_config(network.get_config())
+    assert again.get_config() == network.get_config()
+    assert again.body.input.keys() == network.body.input.keys()
