@@ -9,6 +9,8 @@ Shape letters: B batch, T length, E width, V vocabulary; N positions, B times T,
 in K chunks of C.
 """
 
+import math
+
 from keras import ops
 
 from keras_tfm.checks import check_choice
@@ -26,6 +28,8 @@ from keras_tfm.ops.tiles import put_at
 # So many logits are at hand at a time: 16 MiB in float32.
 CHUNK_LOGITS = 2**22
 _ROUND = 64
+# A last chunk is filled up: of a small vocabulary it would be mostly filling.
+_MOST_POSITIONS = 1024
 
 
 def vocabulary_loss(
@@ -52,7 +56,8 @@ def vocabulary_loss(
         label_smoothing: Float in [0, 1). Defaults to `0.0`.
         flavour: See `smoothed_cross_entropy`. Defaults to `"uniform"`.
         chunk_size: Positive integer, the positions whose logits are at hand at
-            a time. Defaults to as many as have four million logits.
+            a time. Defaults to as many as have four million logits, at most
+            1,024 or all there are.
 
     Returns:
         Three float32 tensors: the loss, a scalar, the sum over positions of
@@ -79,6 +84,9 @@ def vocabulary_loss(
     check_choice("flavour", flavour, FLAVOURS)
     if chunk_size is None:
         chunk_size = default_chunk_size(table.shape[0])
+        if None not in vectors.shape[:-1]:
+            positions = math.prod(vectors.shape[:-1])
+            chunk_size = max(min(chunk_size, positions), 1)
     check_positive_int("chunk_size", chunk_size)
     shape = ops.shape(vectors)
     weights = ops.reshape(ops.cast(weights, "float32"), (-1,))
@@ -123,13 +131,14 @@ def vocabulary_loss(
 
 
 def default_chunk_size(vocabulary_size):
-    """Return how many positions have about four million logits.
+    """Return how many positions have about four million logits, or 1,024.
 
     Example:
         >>> default_chunk_size(10_000)
         384
     """
-    return max(CHUNK_LOGITS // vocabulary_size // _ROUND, 1) * _ROUND
+    rounds = max(CHUNK_LOGITS // vocabulary_size // _ROUND, 1)
+    return min(rounds * _ROUND, _MOST_POSITIONS)
 
 
 def _pass(rows, table, labels, weights, label_smoothing, flavour):

@@ -1,5 +1,7 @@
 """The loss of a projection to a vocabulary, against the one of all logits."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -168,6 +170,17 @@ def test_all_logits_are_never_in_memory():
         lambda x, t: of_all_logits(x, t, labels, weights), vectors, table
     )
     assert f"[{B * T},{V}]" in whole or f"[{B},{T},{V}]" in whole
+
+
+def test_a_few_positions_are_not_filled_up_to_a_large_chunk():
+    vectors, table, labels, weights = inputs()
+    program = hlo(
+        lambda x, t: vocabulary_loss(x, t, labels, weights)[0], vectors, table
+    )
+    shapes = re.findall(r"\b[a-z]+\d+\[([\d,]+)\]", program)
+    assert max(int(n) for shape in shapes for n in shape.split(",")) < 200
+    # And no more than a thousand where their number is not known before.
+    assert default_chunk_size(V) == 1024
 
 
 def hlo(loss, *arrays):
