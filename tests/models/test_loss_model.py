@@ -109,14 +109,14 @@ def test_three_updates_are_those_of_a_model_with_logits(weighted):
         weights = np.random.default_rng(1).uniform(0.1, 0.3, labels.shape)
         data.append(weights.astype("float32"))
         reduction = "sum"
-    model = fresh("decoder", True, **NO_DROPOUT)
+    model = fresh("decoder", True, num_layers=1, **NO_DROPOUT)
     expected, _ = trained(
         model,
         [TokenAccuracy(), Perplexity()],
         data,
         loss=SmoothedCrossEntropy(0.1, reduction=reduction),
     )
-    other = fresh("decoder", True, **NO_DROPOUT)
+    other = fresh("decoder", True, num_layers=1, **NO_DROPOUT)
     network = LossModel(other, label_smoothing=0.1, reduction=reduction)
     found, _ = trained(
         network, [ChunkedAccuracy(), ChunkedPerplexity()], with_labels(*data)
