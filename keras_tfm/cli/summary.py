@@ -164,6 +164,8 @@ def _optimizer(settings: TrainingSettings) -> str:
         parts.append(f"gradients up to norm {settings.clip_norm:g}")
     if settings.label_smoothing:
         parts.append(f"label smoothing {settings.label_smoothing:g}")
+    if settings.consistency:
+        parts.append(f"two passes, R-Drop {settings.consistency:g}")
     return ", ".join(parts)
 
 

@@ -89,6 +89,7 @@ def train(  # noqa: PLR0913 (each is an option)
     weight_decay: settings.WeightDecayOption = None,
     clip_norm: settings.ClipNormOption = None,
     label_smoothing: settings.LabelSmoothingOption = None,
+    consistency: settings.ConsistencyOption = None,
     average_last: settings.AverageLastOption = None,
     snapshot_steps: settings.SnapshotStepsOption = None,
     ema_momentum: settings.EmaMomentumOption = None,

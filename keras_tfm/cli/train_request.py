@@ -56,6 +56,7 @@ SETTINGS = {
     "weight_decay": "weight_decay",
     "clip_norm": "clip_norm",
     "label_smoothing": "label_smoothing",
+    "consistency": "consistency",
     "average_last": "average_last",
     "snapshot_steps": "snapshot_steps",
     "ema_momentum": "ema_momentum",

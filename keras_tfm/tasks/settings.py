@@ -48,6 +48,9 @@ class TrainingSettings:
         accumulation_steps: Positive integer. Packed batches that make one
             update together; the loss is the mean over the tokens of all.
         label_smoothing: Float in [0, 1).
+        consistency: Float of at least 0. Above 0 each batch passes twice, with
+            other dropout, and the two are to agree (R-Drop); such as 5. An
+            update takes about twice as long.
         ema_momentum: Float in [0, 1), of the moving average of the weights that
             the trained model gets; 0 for the last weights.
         average_last: Positive integer: the trained model gets the mean of that
@@ -72,6 +75,7 @@ class TrainingSettings:
     clip_norm: float | None = None
     accumulation_steps: int = 1
     label_smoothing: float = 0.1
+    consistency: float = 0.0
     ema_momentum: float = 0.0
     average_last: int = 0
     snapshot_steps: int | None = None
@@ -99,6 +103,8 @@ class TrainingSettings:
         ):
             check_share(name, getattr(self, name))
         check_positive("peak", self.peak)
+        if self.consistency != 0:
+            check_positive("consistency", self.consistency)
         if self.clip_norm is not None:
             check_positive("clip_norm", self.clip_norm)
         check_whole_number("average_last", self.average_last)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.token_weights import with_token_weights
+from keras_tfm.models.consistent_loss_model import ConsistentLossModel
 from keras_tfm.models.encoder_decoder import EncoderDecoder
 from keras_tfm.models.loss_model import LossModel
 from keras_tfm.models.loss_model import with_labels
@@ -48,12 +49,16 @@ def network_for(
     """Return what is trained on such batches; its weights are the model's."""
     # Batches that make one update together share one mean, by their weights.
     weighted = settings.accumulation_steps > 1
-    return LossModel(
-        model,
-        isinstance(batches, PackedBatches),
-        settings.label_smoothing,
-        reduction="sum" if weighted else "token_mean",
-    )
+    arguments = {
+        "packed": isinstance(batches, PackedBatches),
+        "label_smoothing": settings.label_smoothing,
+        "reduction": "sum" if weighted else "token_mean",
+    }
+    if settings.consistency:
+        return ConsistentLossModel(
+            model, consistency=settings.consistency, **arguments
+        )
+    return LossModel(model, **arguments)
 
 
 def compile_network(network: LossModel, settings: TrainingSettings) -> None:

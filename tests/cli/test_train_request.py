@@ -91,6 +91,7 @@ def complete(given):
             "snapshot_steps": 300,
             "tensorboard": True,
             "accumulation_steps": 2,
+            "consistency": 5.0,
             "row_length": 96,
             "seed": 11,
             "subword_dropout": 0.1,

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 TRAIN_ON_JAX = """
 import json, sys
 import keras
@@ -51,6 +53,7 @@ print(json.dumps(translator.translate([*texts, ""])))
 """
 
 
+@pytest.mark.slow
 def test_a_translator_trained_on_jax_says_the_same_on_tensorflow(
     fresh_process, tmp_path
 ):

@@ -70,13 +70,6 @@ def trained(backend, ways, fresh_process, tmp_path):
     return json.loads(printed.splitlines()[-1])
 
 
-def test_a_training_of_packed_rows_compiles_one_program(
-    fresh_process, tmp_path
-):
-    found = trained("tensorflow", ["packed"], fresh_process, tmp_path)
-    assert found == {"packed": [1, 1, []]}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_a_training_compiles_a_program_for_each_shape_and_warns_of_others(

@@ -19,6 +19,8 @@ PAGES = [
     for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     if path.is_file()
 ]
+# These train, export and load again: too long for the quick part.
+SLOW = ["docs/how_to/serve.md", "docs/tutorials/first_translator.md"]
 BLOCK = re.compile(
     r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL
 )
@@ -95,7 +97,16 @@ def run_page(page):
             assert promise in printed, f"{page.name}, line {line}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow)
+        if name_of(page) in SLOW
+        else page
+        for page in PAGES
+    ],
+    ids=name_of,
+)
 def test_every_python_block_runs_and_prints_what_it_says(
     page, tmp_path, monkeypatch
 ):

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 NOISE = re.compile(r"WARNING|Traceback|[EWIF]0000|Error|oneDNN|CUDA|absl")
 
 
@@ -90,7 +92,6 @@ def test_it_ends_with_what_to_do_next(first, folder):
     assert f'tf.saved_model.load("{folder / "saved_model"}")' in after
 
 
-@pytest.mark.slow
 def test_a_second_run_replaces_the_first_and_says_so(first, folder):
     second = quickstart(folder, "--smoke")
     assert second.stderr == ""
@@ -101,7 +102,6 @@ def test_a_second_run_replaces_the_first_and_says_so(first, folder):
     assert right.findall(second.stdout) == right.findall(first.stdout)
 
 
-@pytest.mark.slow
 def test_the_whole_quickstart_learns_to_read_dates(tmp_path):
     printed = quickstart(tmp_path / "quickstart").stdout
     (share,) = re.findall(r"([\d.]+) % of [\d,]+ dates are right", printed)

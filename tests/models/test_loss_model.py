@@ -91,7 +91,8 @@ def test_its_gradients_are_those_of_the_loss_of_all_logits(kind):
 
 def trained(network, metrics, data, **arguments):
     network.compile(
-        keras.optimizers.Adam(0.01), metrics=metrics, jit_compile=True,
+        # Compiled trainings are elsewhere; to compile takes ten times as long.
+        keras.optimizers.Adam(0.01), metrics=metrics, run_eagerly=True,
         **arguments,
     )  # fmt: skip
     # Inputs that are not arrays of one length are not Keras's own to cut up.

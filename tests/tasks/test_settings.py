@@ -52,6 +52,7 @@ def test_the_moving_average_is_keras_own():
         ("subword_dropout", 1.0),
         ("weight_decay", -0.5),
         ("clip_norm", 0.0),
+        ("consistency", -1.0),
     ],
 )
 def test_names_an_argument_out_of_range(argument, value):

@@ -163,6 +163,7 @@ def test_batches_that_make_one_update_count_as_one_batch_of_all_tokens():
             batches,
             TrainingSettings(accumulation_steps=number, clip_norm=0.5),
             steps=3,
+            callbacks=[Eagerly()],
         )
         for model, batches, number in zip(
             models, (apart, together), (2, 1), strict=True
@@ -222,7 +223,13 @@ def test_a_resumed_training_is_that_of_one_session(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "mixed_bfloat16",
+        pytest.param("mixed_float16", marks=pytest.mark.slow),
+    ],
+)
 def test_sixteen_bits_train_without_nan(policy):
     model = make_model(dtype=policy)
     losses = []
