@@ -47,6 +47,49 @@ def gradients(function, tensors=(), variables=(), jit=False):
     return found[: len(tensors)], found[len(tensors) :]
 
 
+def output_and_gradients(function, weights, tensors, jit=False):
+    """Return what a function gives and how it depends on its tensors.
+
+    One program for both: on JAX to compile takes longer than all else.
+
+    Args:
+        function: Function of `tensors` that returns a tensor.
+        weights: Float array of the output's shape.
+        tensors: Sequence of float arrays.
+        jit: Whether to compile with XLA. JAX always does.
+
+    Returns:
+        The output as a NumPy array, and a list with the gradient of the
+        output's weighted sum by each tensor.
+    """
+    tensors = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
+
+    def weighted(*tensors):
+        output = function(*tensors)
+        return keras.ops.sum(output * weights), output
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        derived = jax.value_and_grad(
+            weighted, argnums=tuple(range(len(tensors))), has_aux=True
+        )
+        (_, output), found = jax.jit(derived)(*tensors)
+    else:
+        import tensorflow as tf
+
+        def derived(*tensors):
+            with tf.GradientTape() as tape:
+                tape.watch(tensors)
+                scalar, output = weighted(*tensors)
+            return output, tape.gradient(scalar, tensors)
+
+        if jit:
+            derived = tf.function(derived, jit_compile=True, autograph=False)
+        output, found = derived(*tensors)
+    return np.asarray(output), [np.asarray(gradient) for gradient in found]
+
+
 def _jax_gradients(function, tensors, variables):
     import jax
 

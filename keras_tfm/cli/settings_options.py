@@ -137,6 +137,15 @@ ConsistencyOption = Annotated[
         "0: one pass",
     ),
 ]
+ConsistencyStartOption = Annotated[
+    int | None,
+    panel_option(
+        "--consistency-start",
+        "Updates with one pass before the second begins.",
+        _OPTIMIZER,
+        "0",
+    ),
+]
 AverageLastOption = Annotated[
     int | None,
     panel_option(

@@ -165,7 +165,10 @@ def _optimizer(settings: TrainingSettings) -> str:
     if settings.label_smoothing:
         parts.append(f"label smoothing {settings.label_smoothing:g}")
     if settings.consistency:
-        parts.append(f"two passes, R-Drop {settings.consistency:g}")
+        passes = f"two passes, R-Drop {settings.consistency:g}"
+        if settings.consistency_start:
+            passes += f", from step {settings.consistency_start:,} on"
+        parts.append(passes)
     return ", ".join(parts)
 
 

@@ -57,6 +57,7 @@ SETTINGS = {
     "clip_norm": "clip_norm",
     "label_smoothing": "label_smoothing",
     "consistency": "consistency",
+    "consistency_start": "consistency_start",
     "average_last": "average_last",
     "snapshot_steps": "snapshot_steps",
     "ema_momentum": "ema_momentum",

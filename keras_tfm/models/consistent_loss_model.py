@@ -27,6 +27,10 @@ class ConsistentLossModel(LossModel):
             the paper's choice for translation. Defaults to `5.0`.
         **kwargs: Passed to `keras.Model`, such as `name`.
 
+    Attributes:
+        two_passes: Boolean. `False` trains it as a `LossModel`; a function that
+            is compiled already does not notice, see `ConsistencyStart`.
+
     Call arguments:
         inputs: See `LossModel`.
 
@@ -63,9 +67,10 @@ class ConsistentLossModel(LossModel):
     ):
         super().__init__(model, packed, label_smoothing, reduction, **kwargs)
         self.consistency = check_positive("consistency", consistency)
+        self.two_passes = True
 
     def losses_of(self, inputs, labels, weights, training=None):
-        if not training:
+        if not (training and self.two_passes):
             return super().losses_of(inputs, labels, weights, training)
         twice = {
             name: ops.concatenate([ids, ids], axis=0)

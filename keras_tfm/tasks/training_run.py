@@ -25,6 +25,7 @@ from keras_tfm.tasks.validating import ValidationPlan
 from keras_tfm.training.checkpoint import TrainingCheckpoint
 from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
+from keras_tfm.training.consistency_start import ConsistencyStart
 from keras_tfm.training.metrics import ChunkedAccuracy
 from keras_tfm.training.metrics import ChunkedPerplexity
 from keras_tfm.training.moving_average import MovingAverage
@@ -223,6 +224,8 @@ class _Session:
             part for part in parts if isinstance(part, keras.callbacks.Callback)
         ]
         chain = [self.count, FailOnNaN(), *ends, *acting]
+        if self.settings.consistency:
+            chain.append(ConsistencyStart(self.settings.consistency_start))
         if self.folder is not None:
             chain.append(
                 TrainingCheckpoint(

@@ -92,6 +92,7 @@ def complete(given):
             "tensorboard": True,
             "accumulation_steps": 2,
             "consistency": 5.0,
+            "consistency_start": 7,
             "row_length": 96,
             "seed": 11,
             "subword_dropout": 0.1,

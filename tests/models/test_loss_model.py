@@ -46,7 +46,7 @@ def batch(packed):
 
 @functools.cache
 def models(tie_embeddings, packed):
-    model = fresh(tie_embeddings, True)
+    model = fresh(tie_embeddings, True, num_layers=1)
     whole = packed_model(model) if packed else model
     return model, whole, LossModel(model, packed, label_smoothing=0.1)
 
@@ -91,9 +91,9 @@ def test_its_gradients_are_those_of_the_loss_of_all_logits(kind):
 
 def trained(network, metrics, data, **arguments):
     network.compile(
-        # Compiled trainings are elsewhere; to compile takes ten times as long.
-        keras.optimizers.Adam(0.01), metrics=metrics, run_eagerly=True,
-        **arguments,
+        keras.optimizers.Adam(0.01), metrics=metrics, **arguments,
+        # Compiled trainings are elsewhere. JAX compiles each operation alone.
+        run_eagerly=keras.backend.backend() == "tensorflow",
     )  # fmt: skip
     # Inputs that are not arrays of one length are not Keras's own to cut up.
     history = [network.train_on_batch(*data, return_dict=True)
@@ -145,7 +145,7 @@ def test_it_evaluates_what_the_metrics_of_logits_say():
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_weights_keep_their_digits_in_sixteen_bits(policy):
-    model = fresh("all", True, dtype=policy)
+    model = fresh("all", True, num_layers=1, dtype=policy)
     network = LossModel(model, reduction="sum")
     inputs, labels = batch(packed=False)
     weights = np.full(labels.shape, 1e-6, "float32")
@@ -163,7 +163,7 @@ def test_an_unknown_reduction_is_refused():
 
 
 def test_it_is_made_again_from_its_config():
-    model = fresh("all", True)
+    model = fresh("all", True, num_layers=1)
     network = LossModel(model, True, 0.2, "sum", name="mine")
     again = LossModel.from_config(network.get_config())
     assert again.get_config() == network.get_config()

@@ -3,9 +3,8 @@
 import keras
 import numpy as np
 import pytest
-from backend_functions import compiled
 from backend_functions import gradients
-from backend_functions import swift
+from backend_functions import output_and_gradients
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -85,18 +84,13 @@ def assert_same(
         bias_tensor = tensors[3] if bias is not None else None
         return dense(*tensors[:3], masks, bias_tensor, causal, rate)
 
-    run = compiled if jit else swift
-    outputs = [run(f)(*tensors) for f in (blockwise, expected)]
-    np.testing.assert_allclose(array(outputs[0]), array(outputs[1]), atol=atol)
-    weights = np.random.default_rng(9).normal(size=outputs[1].shape)
-    found, wanted = (
-        gradients(
-            lambda *x, f=f: ops.sum(f(*x) * weights.astype("float32")),
-            tensors,
-            jit=jit,
-        )[0]
-        for f in (blockwise, expected)
+    weights = np.random.default_rng(9).normal(size=(*tensors[0].shape[:3], DV))
+    weights = weights.astype("float32")
+    output, found = output_and_gradients(blockwise, weights, tensors, jit)
+    wanted_output, wanted = output_and_gradients(
+        expected, weights, tensors, jit
     )
+    np.testing.assert_allclose(output, wanted_output, atol=atol)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, atol=atol)
 

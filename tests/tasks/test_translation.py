@@ -26,7 +26,7 @@ SETTINGS = TrainingSettings(
     max_shapes=1,
     peak=0.01,
     warmup_steps=20,
-    decay_steps=220,
+    decay_steps=400,
     label_smoothing=0.0,
 )
 
@@ -58,8 +58,8 @@ def make_translator(seed=1, **arguments):
 def trained(tmp_path_factory):
     translator = make_translator()
     folder = tmp_path_factory.mktemp("training")
-    logs = translator.fit(make_pairs(500), SETTINGS, steps=220, folder=folder)
-    assert logs["steps"] == 220
+    logs = translator.fit(make_pairs(500), SETTINGS, steps=400, folder=folder)
+    assert logs["steps"] == 400
     translator.save(folder)
     return translator, folder
 
