@@ -127,25 +127,6 @@ LabelSmoothingOption = Annotated[
     float | None,
     panel_option("--label-smoothing", "In [0, 1).", _OPTIMIZER, "0.1"),
 ]
-ConsistencyOption = Annotated[
-    float | None,
-    panel_option(
-        "--consistency",
-        "How much two passes with other dropout are to agree (R-Drop), such as "
-        "5; each update takes about twice as long.",
-        _OPTIMIZER,
-        "0: one pass",
-    ),
-]
-ConsistencyStartOption = Annotated[
-    int | None,
-    panel_option(
-        "--consistency-start",
-        "Updates with one pass before the second begins.",
-        _OPTIMIZER,
-        "0",
-    ),
-]
 AverageLastOption = Annotated[
     int | None,
     panel_option(

@@ -164,11 +164,6 @@ def _optimizer(settings: TrainingSettings) -> str:
         parts.append(f"gradients up to norm {settings.clip_norm:g}")
     if settings.label_smoothing:
         parts.append(f"label smoothing {settings.label_smoothing:g}")
-    if settings.consistency:
-        passes = f"two passes, R-Drop {settings.consistency:g}"
-        if settings.consistency_start:
-            passes += f", from step {settings.consistency_start:,} on"
-        parts.append(passes)
     return ", ".join(parts)
 
 

@@ -89,8 +89,6 @@ def train(  # noqa: PLR0913 (each is an option)
     weight_decay: settings.WeightDecayOption = None,
     clip_norm: settings.ClipNormOption = None,
     label_smoothing: settings.LabelSmoothingOption = None,
-    consistency: settings.ConsistencyOption = None,
-    consistency_start: settings.ConsistencyStartOption = None,
     average_last: settings.AverageLastOption = None,
     snapshot_steps: settings.SnapshotStepsOption = None,
     ema_momentum: settings.EmaMomentumOption = None,

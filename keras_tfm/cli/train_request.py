@@ -56,8 +56,6 @@ SETTINGS = {
     "weight_decay": "weight_decay",
     "clip_norm": "clip_norm",
     "label_smoothing": "label_smoothing",
-    "consistency": "consistency",
-    "consistency_start": "consistency_start",
     "average_last": "average_last",
     "snapshot_steps": "snapshot_steps",
     "ema_momentum": "ema_momentum",

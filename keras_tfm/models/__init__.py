@@ -1,6 +1,5 @@
 """Functional models and their published sizes."""
 
-from keras_tfm.models.consistent_loss_model import ConsistentLossModel
 from keras_tfm.models.loss_model import LossModel
 from keras_tfm.models.loss_model import with_labels
 from keras_tfm.models.packed_model import packed_model
@@ -13,7 +12,6 @@ from keras_tfm.models.transformer.transformer import Transformer
 
 __all__ = [
     "PRESETS",
-    "ConsistentLossModel",
     "LossModel",
     "SegmentMask",
     "SegmentPositions",

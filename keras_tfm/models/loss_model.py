@@ -66,7 +66,7 @@ class LossModel(keras.Model):
         self.packed = packed
         self.label_smoothing = label_smoothing
         self.reduction = check_choice("reduction", reduction, REDUCTIONS)
-        self.model = model
+        self._model = model
         self.built = True
 
     def call(self, inputs, training=None):
@@ -74,40 +74,28 @@ class LossModel(keras.Model):
         labels = inputs.pop("labels")
         weights = token_weights(
             labels,
-            self.model.find_tokens.pad_id,
+            self._model.find_tokens.pad_id,
             inputs.pop("label_weights", None),
         )
         if self.reduction == "token_mean":
             weights = ops.divide_no_nan(weights, ops.sum(weights))
-        loss, surprisals, hits = self.losses_of(
-            inputs, labels, weights, training
-        )
-        self.add_loss(loss)
-        return ops.stack([surprisals, hits], axis=-1)
-
-    def losses_of(self, inputs, labels, weights, training=None):
-        """Return the loss, and each position's surprisal and hit.
-
-        Args:
-            inputs: Dictionary of the inputs of the model.
-            labels: Integer tensor `(B, T)`.
-            weights: Float tensor `(B, T)`.
-            training: Boolean, or `None`.
-        """
-        return vocabulary_loss(
-            self.body(inputs, training=training),
-            self.model.vocabulary_table(),
+        vectors = self.body(inputs, training=training)
+        loss, surprisals, hits = vocabulary_loss(
+            vectors,
+            self._model.vocabulary_table(),
             labels,
             weights,
             self.label_smoothing,
         )
+        self.add_loss(loss)
+        return ops.stack([surprisals, hits], axis=-1)
 
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape["labels"], 2)
 
     def get_config(self):
         return {
-            "model": keras.saving.serialize_keras_object(self.model),
+            "model": keras.saving.serialize_keras_object(self._model),
             "packed": self.packed,
             "label_smoothing": self.label_smoothing,
             "reduction": self.reduction,

@@ -5,7 +5,6 @@ from keras_tfm.ops.attention import dot_product_attention
 from keras_tfm.ops.attention import join_heads
 from keras_tfm.ops.attention import split_heads
 from keras_tfm.ops.blockwise_attention import blockwise_attention
-from keras_tfm.ops.consistency_loss import consistency_loss
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
 from keras_tfm.ops.cross_entropy import token_mean
 from keras_tfm.ops.masks import band_mask
@@ -34,7 +33,6 @@ __all__ = [
     "blockwise_attention",
     "causal_mask",
     "combine_masks",
-    "consistency_loss",
     "dot_product_attention",
     "expand_attention_mask",
     "expand_padding_mask",

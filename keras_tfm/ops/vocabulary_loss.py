@@ -5,13 +5,11 @@ as soon as the logits of its position are. So a few positions at a time get
 their logits, their loss and their share of the derivatives, and the logits are
 forgotten: three matrix products in all, as with the whole array.
 
-Shape letters: B batch, T length, E width, V vocabulary, G vectors a position;
-N positions, B times T, in K chunks of C.
+Shape letters: B batch, T length, E width, V vocabulary; N positions, B times T,
+in K chunks of C.
 """
 
 import math
-from typing import Any
-from typing import NamedTuple
 
 from keras import ops
 
@@ -84,61 +82,13 @@ def vocabulary_loss(
     """
     check_share("label_smoothing", label_smoothing)
     check_choice("flavour", flavour, FLAVOURS)
-
-    def score(labels, logits):
-        powers, total, log_total = row_softmax(logits)
-        own = label_logits(labels, logits)
-        return Scores(
-            row_losses(own, logits, log_total, label_smoothing, flavour),
-            row_errors(labels, powers, total, label_smoothing, flavour),
-            log_total - own,
-            ops.cast(own >= ops.max(logits, axis=-1), "float32"),
-        )
-
-    return loss_in_chunks(vectors, table, labels, weights, score, chunk_size)
-
-
-class Scores(NamedTuple):
-    """What is known of a chunk of positions.
-
-    Attributes:
-        losses: Float32 tensor `(C,)`.
-        errors: Float32 tensor, the derivatives of each position's loss by the
-            logits that it depends on, of the shape of the logits.
-        surprisals: Float32 tensor `(C,)`, losses without smoothing.
-        hits: Float32 tensor `(C,)`, 1 where the label has the highest logit.
-    """
-
-    losses: Any
-    errors: Any
-    surprisals: Any
-    hits: Any
-
-
-def loss_in_chunks(vectors, table, labels, weights, score, chunk_size=None):
-    """Sum up the loss of a projection to a vocabulary, a few positions a time.
-
-    Args:
-        vectors: Float tensor `(B, T, E)`, or `(G, B, T, E)` for `G` vectors of
-            each position.
-        table: Float tensor `(V, E)`.
-        labels: Integer tensor `(B, T)`.
-        weights: Float tensor `(B, T)`.
-        score: Function of the labels `(C,)` and float32 logits `(C, V)`, or
-            `(G, C, V)`, of a chunk. Returns its `Scores`.
-        chunk_size: See `vocabulary_loss`.
-
-    Returns:
-        The loss, and the surprisals and hits of each position, see
-        `vocabulary_loss`.
-    """
     if chunk_size is None:
         chunk_size = default_chunk_size(table.shape[0])
-        if None not in labels.shape:
-            chunk_size = max(min(chunk_size, math.prod(labels.shape)), 1)
+        if None not in vectors.shape[:-1]:
+            positions = math.prod(vectors.shape[:-1])
+            chunk_size = max(min(chunk_size, positions), 1)
     check_positive_int("chunk_size", chunk_size)
     shape = ops.shape(vectors)
-    places = ops.shape(labels)
     weights = ops.reshape(ops.cast(weights, "float32"), (-1,))
     # Weights such as one over a number of tokens would leave float16's range:
     # they join in at the end.
@@ -146,29 +96,33 @@ def loss_in_chunks(vectors, table, labels, weights, score, chunk_size=None):
     weights = ops.divide_no_nan(weights, scale)
     labels = ops.reshape(ops.cast(labels, "int32"), (-1,))
     labels = ops.where(ops.not_equal(weights, 0.0), labels, 0)
-    targets = (cut(labels, 0, chunk_size), cut(weights, 0, chunk_size), score)
-    length = ops.shape(labels)[0]
-    axis = len(vectors.shape) - 3
+    targets = (
+        cut(labels, 0, chunk_size),
+        cut(weights, 0, chunk_size),
+        label_smoothing,
+        flavour,
+    )
 
     def loss_and_gradient(vectors, table):
-        rows = ops.reshape(vectors, (*shape[:-3], -1, shape[-1]))
-        sums = _pass(cut(rows, axis, chunk_size), table, *targets)
+        rows = ops.reshape(vectors, (-1, shape[-1]))
+        sums = _pass(cut(rows, 0, chunk_size), table, *targets)
         loss, surprisals, hits, by_rows, by_table = sums
+        length = ops.shape(rows)[0]
 
         def gradient(*args, upstream=None):
             (upstream, *_) = args or (upstream,)
             if isinstance(upstream, (tuple, list)):
                 upstream = upstream[0]  # JAX gives those of all outputs.
             factor = upstream * scale
-            by_vectors = ops.reshape(join(by_rows, axis, length), shape)
+            by_vectors = ops.reshape(join(by_rows, 0, length), shape)
             return (
                 ops.cast(by_vectors * factor, vectors.dtype),
                 ops.cast(by_table * factor, table.dtype),
             )
 
-        found = [join(x, 0, length) for x in (surprisals, hits)]
-        found = [ops.reshape(x, places) for x in found]
-        return (loss * scale, *found), gradient
+        places = [join(x, 0, length) for x in (surprisals, hits)]
+        places = [ops.reshape(x, shape[:-1]) for x in places]
+        return (loss * scale, *places), gradient
 
     # New tensors: TensorFlow refuses variables here.
     return ops.custom_gradient(loss_and_gradient)(
@@ -187,32 +141,35 @@ def default_chunk_size(vocabulary_size):
     return min(rounds * _ROUND, _MOST_POSITIONS)
 
 
-def _pass(rows, table, labels, weights, score):
-    """Sum up loss and derivatives over the chunks `(K, …, C, E)`."""
+def _pass(rows, table, labels, weights, label_smoothing, flavour):
+    """Sum up loss and derivatives over the chunks `(K, C, …)`."""
     in_products = ops.cast(table, rows.dtype)
-    one_each = (1,) * (len(rows.shape) - 3)
 
     def add(chunk, sums):
         loss, surprisals, hits, by_rows, by_table = sums
         own_weights = weights[chunk]
         counted = ops.not_equal(own_weights, 0.0)
-        real = ops.reshape(counted, (*one_each, -1, 1))
+        real = ops.expand_dims(counted, -1)
         own_rows = ops.where(real, rows[chunk], 0.0)
         logits = ops.matmul(own_rows, ops.transpose(in_products))
-        scores = score(labels[chunk], ops.cast(logits, "float32"))
-        errors = scores.errors * ops.reshape(own_weights, (*one_each, -1, 1))
+        logits = ops.cast(logits, "float32")
+        powers, total, log_total = row_softmax(logits)
+        own = label_logits(labels[chunk], logits)
+        losses = row_losses(own, logits, log_total, label_smoothing, flavour)
+        hit = own >= ops.max(logits, axis=-1)
+        errors = row_errors(
+            labels[chunk], powers, total, label_smoothing, flavour
+        )
+        errors = errors * ops.expand_dims(own_weights, -1)
         errors = ops.cast(errors, rows.dtype)
         by_own = ops.matmul(errors, in_products)
-        by_own_table = ops.matmul(
-            ops.transpose(ops.reshape(errors, (-1, errors.shape[-1]))),
-            ops.reshape(own_rows, (-1, rows.shape[-1])),
-        )
+        by_own_table = ops.matmul(ops.transpose(errors), own_rows)
         return (
-            loss + ops.sum(scores.losses * own_weights),
+            loss + ops.sum(losses * own_weights),
+            put_at(surprisals, chunk, ops.where(counted, log_total - own, 0.0)),
             put_at(
-                surprisals, chunk, ops.where(counted, scores.surprisals, 0.0)
+                hits, chunk, ops.cast(ops.logical_and(hit, counted), "float32")
             ),
-            put_at(hits, chunk, ops.where(counted, scores.hits, 0.0)),
             put_at(by_rows, chunk, ops.cast(by_own, "float32")),
             by_table + ops.cast(by_own_table, "float32"),
         )

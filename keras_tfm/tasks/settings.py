@@ -48,11 +48,6 @@ class TrainingSettings:
         accumulation_steps: Positive integer. Packed batches that make one
             update together; the loss is the mean over the tokens of all.
         label_smoothing: Float in [0, 1).
-        consistency: Float of at least 0. Above 0 each batch passes twice, with
-            other dropout, and the two are to agree (R-Drop); such as 5. An
-            update takes about twice as long.
-        consistency_start: Non-negative integer, updates that are made with one
-            pass before.
         ema_momentum: Float in [0, 1), of the moving average of the weights that
             the trained model gets; 0 for the last weights.
         average_last: Positive integer: the trained model gets the mean of that
@@ -77,8 +72,6 @@ class TrainingSettings:
     clip_norm: float | None = None
     accumulation_steps: int = 1
     label_smoothing: float = 0.1
-    consistency: float = 0.0
-    consistency_start: int = 0
     ema_momentum: float = 0.0
     average_last: int = 0
     snapshot_steps: int | None = None
@@ -106,13 +99,10 @@ class TrainingSettings:
         ):
             check_share(name, getattr(self, name))
         check_positive("peak", self.peak)
-        if self.consistency != 0:
-            check_positive("consistency", self.consistency)
         if self.clip_norm is not None:
             check_positive("clip_norm", self.clip_norm)
         check_whole_number("average_last", self.average_last)
         check_whole_number("seed", self.seed)
-        check_whole_number("consistency_start", self.consistency_start)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -129,12 +119,6 @@ class TrainingSettings:
             raise ValueError(
                 'Adam decays no weights. Received: optimizer="adam", '
                 f'weight_decay={self.weight_decay}. Use optimizer="adamw".'
-            )
-        if self.consistency_start and not self.consistency:
-            raise ValueError(
-                "Nothing is to start. Received: consistency_start="
-                f"{self.consistency_start}, consistency=0. Give `consistency`, "
-                "such as 5."
             )
         if self.ema_momentum and self.average_last:
             raise ValueError(

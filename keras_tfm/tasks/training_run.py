@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.token_weights import with_token_weights
-from keras_tfm.models.consistent_loss_model import ConsistentLossModel
 from keras_tfm.models.encoder_decoder import EncoderDecoder
 from keras_tfm.models.loss_model import LossModel
 from keras_tfm.models.loss_model import with_labels
@@ -25,7 +24,6 @@ from keras_tfm.tasks.validating import ValidationPlan
 from keras_tfm.training.checkpoint import TrainingCheckpoint
 from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
-from keras_tfm.training.consistency_start import ConsistencyStart
 from keras_tfm.training.metrics import ChunkedAccuracy
 from keras_tfm.training.metrics import ChunkedPerplexity
 from keras_tfm.training.moving_average import MovingAverage
@@ -50,16 +48,12 @@ def network_for(
     """Return what is trained on such batches; its weights are the model's."""
     # Batches that make one update together share one mean, by their weights.
     weighted = settings.accumulation_steps > 1
-    arguments = {
-        "packed": isinstance(batches, PackedBatches),
-        "label_smoothing": settings.label_smoothing,
-        "reduction": "sum" if weighted else "token_mean",
-    }
-    if settings.consistency:
-        return ConsistentLossModel(
-            model, consistency=settings.consistency, **arguments
-        )
-    return LossModel(model, **arguments)
+    return LossModel(
+        model,
+        isinstance(batches, PackedBatches),
+        settings.label_smoothing,
+        reduction="sum" if weighted else "token_mean",
+    )
 
 
 def compile_network(network: LossModel, settings: TrainingSettings) -> None:
@@ -224,8 +218,6 @@ class _Session:
             part for part in parts if isinstance(part, keras.callbacks.Callback)
         ]
         chain = [self.count, FailOnNaN(), *ends, *acting]
-        if self.settings.consistency:
-            chain.append(ConsistencyStart(self.settings.consistency_start))
         if self.folder is not None:
             chain.append(
                 TrainingCheckpoint(

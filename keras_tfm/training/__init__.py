@@ -5,7 +5,6 @@ from keras_tfm.training.checkpoint import load_checkpoint
 from keras_tfm.training.checkpoint import save_checkpoint
 from keras_tfm.training.checkpoint_averaging import CheckpointAveraging
 from keras_tfm.training.compile_budget import CompileBudget
-from keras_tfm.training.consistency_start import ConsistencyStart
 from keras_tfm.training.losses import SmoothedCrossEntropy
 from keras_tfm.training.metric_sums import MetricSums
 from keras_tfm.training.metrics import ChunkedAccuracy
@@ -32,7 +31,6 @@ __all__ = [
     "ChunkedAccuracy",
     "ChunkedPerplexity",
     "CompileBudget",
-    "ConsistencyStart",
     "FailOnNaN",
     "InverseSquareRoot",
     "LastSnapshots",

@@ -76,7 +76,6 @@ def test_every_option_arrives(run, begun, tmp_path):
         *("--optimizer", "muon", "--peak-rate", "0.01", "--warmup-steps", "3"),
         *("--decay-steps", "9", "--beta-2", "0.97", "--weight-decay", "0.05"),
         *("--clip-norm", "2", "--label-smoothing", "0"),
-        *("--consistency", "5", "--consistency-start", "7"),
         *("--average-last", "4", "--snapshot-steps", "11"),
         *("--ema-momentum", "0"),
     )
@@ -118,8 +117,6 @@ def test_every_option_arrives(run, begun, tmp_path):
         "weight_decay": 0.05,
         "clip_norm": 2.0,
         "label_smoothing": 0.0,
-        "consistency": 5.0,
-        "consistency_start": 7,
         "average_last": 4,
         "snapshot_steps": 11,
         "ema_momentum": 0.0,

@@ -91,8 +91,6 @@ def complete(given):
             "snapshot_steps": 300,
             "tensorboard": True,
             "accumulation_steps": 2,
-            "consistency": 5.0,
-            "consistency_start": 7,
             "row_length": 96,
             "seed": 11,
             "subword_dropout": 0.1,

@@ -52,8 +52,6 @@ def test_the_moving_average_is_keras_own():
         ("subword_dropout", 1.0),
         ("weight_decay", -0.5),
         ("clip_norm", 0.0),
-        ("consistency", -1.0),
-        ("consistency_start", -1),
     ],
 )
 def test_names_an_argument_out_of_range(argument, value):
@@ -72,7 +70,6 @@ def test_refuses_a_decay_that_ends_before_the_warm_up():
         ({"batching": "bins"}, "Received: batching='bins'"),
         ({"optimizer": "sgd"}, "Received: optimizer='sgd'"),
         ({"weight_decay": 0.1}, 'Use optimizer="adamw"'),
-        ({"consistency_start": 9}, "Give `consistency`, such as 5"),
         (
             {"ema_momentum": 0.9, "average_last": 5},
             "Leave one of them at 0",

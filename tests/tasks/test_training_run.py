@@ -174,30 +174,6 @@ def test_batches_that_make_one_update_count_as_one_batch_of_all_tokens():
         np.testing.assert_allclose(one, other, atol=2e-5)
 
 
-def test_a_second_pass_begins_at_its_update():
-    def losses(**settings):
-        found = []
-
-        class Show(keras.callbacks.Callback):
-            def on_train_batch_end(self, batch, logs=None):
-                found.append(float(logs["loss"]))
-
-        run_training(
-            make_model(dropout=0.3),
-            make_packed(),
-            TrainingSettings(**settings),
-            steps=3,
-            callbacks=[Eagerly(), Show()],
-        )
-        return found
-
-    one, two = losses(), losses(consistency=5.0)
-    later = losses(consistency=5.0, consistency_start=2)
-    assert later[:2] == one[:2]
-    assert later[2] > one[2]
-    assert two[0] > one[0]
-
-
 def test_a_resumed_training_is_that_of_one_session(tmp_path):
     def resample(epoch):
         rng = np.random.default_rng(epoch)
