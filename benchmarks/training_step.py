@@ -249,8 +249,8 @@ def peak() -> float:
 
 def make_ours(case: dict[str, int], *ids: np.ndarray) -> tuple[int, Steps]:
     """Make our model, as `Translator.fit` trains it."""
+    from keras_tfm.models.loss_model import LossModel
     from keras_tfm.models.transformer.transformer import Transformer
-    from keras_tfm.training.losses import SmoothedCrossEntropy
 
     set_tensorflow_threads(case)
     model = Transformer(
@@ -264,7 +264,10 @@ def make_ours(case: dict[str, int], *ids: np.ndarray) -> tuple[int, Steps]:
         use_bias=True,
         tie_embeddings="all",
     )
-    return keras_steps(model, SmoothedCrossEntropy(), True, *ids)
+    network = LossModel(model)
+    source, target, labels = ids
+    inputs = {"source_ids": source, "target_ids": target, "labels": labels}
+    return keras_steps(network, None, True, inputs, labels)
 
 
 def make_keras_hub(
@@ -292,7 +295,7 @@ def make_keras_hub(
     set_tensorflow_threads(case)
     model = keras_model(case, encode, decode)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    return keras_steps(model, loss, xla, *ids)
+    return keras_steps(model, loss, xla, *named(*ids))
 
 
 def make_keras_hub_xla(
@@ -337,7 +340,7 @@ def make_keras_xla(case: dict[str, int], *ids: np.ndarray) -> tuple[int, Steps]:
     set_tensorflow_threads(case)
     model = keras_model(case, encode, decode)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    return keras_steps(model, loss, True, *ids)
+    return keras_steps(model, loss, True, *named(*ids))
 
 
 def set_tensorflow_threads(case: dict[str, int]) -> None:
@@ -382,8 +385,19 @@ def keras_model(
     return keras.Model({"source_ids": source, "target_ids": target}, logits)
 
 
+def named(
+    source: np.ndarray, target: np.ndarray, labels: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the inputs of a Keras model by name, and the labels."""
+    return {"source_ids": source, "target_ids": target}, labels
+
+
 def keras_steps(
-    model: Any, loss: Any, xla: bool, *ids: np.ndarray
+    model: Any,
+    loss: Any,
+    xla: bool,
+    inputs: dict[str, np.ndarray],
+    labels: np.ndarray,
 ) -> tuple[int, Steps]:
     """Return the parameters and the steps of a Keras model."""
     import keras
@@ -391,8 +405,10 @@ def keras_steps(
 
     optimizer = keras.optimizers.Adam(RATE, beta_2=BETA_2)
     model.compile(optimizer, loss=loss, jit_compile=xla)
-    source, target, labels = map(tf.constant, ids)
-    batch = ({"source_ids": source, "target_ids": target}, labels)
+    batch = (
+        {name: tf.constant(ids) for name, ids in inputs.items()},
+        tf.constant(labels),
+    )
     model.make_train_function()
     step = model.train_function
 

@@ -108,6 +108,7 @@ def trained(
             pairs,
             vocabulary_size=arguments.vocabulary_size,
             preset=arguments.preset,
+            normalize_first=True,
             max_target_length=64,
             source_lengths=(16, 32, 64),
         )
