@@ -82,7 +82,9 @@ def output_and_gradients(function, weights, tensors, jit=False):
             with tf.GradientTape() as tape:
                 tape.watch(tensors)
                 scalar, output = weighted(*tensors)
-            return output, tape.gradient(scalar, tensors)
+            return output, tape.gradient(
+                scalar, tensors, unconnected_gradients="zero"
+            )
 
         if jit:
             derived = tf.function(derived, jit_compile=True, autograph=False)
