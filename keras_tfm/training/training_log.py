@@ -122,13 +122,12 @@ class TrainingLog(PeriodicCallback):
     def begin(self, step):
         drop_rows_after(self.path, step)
         model = self.model
+        # At step 0 too there may be sums: of the batches of the first update.
         self._sums = MetricSums(model)
-        self._minutes_before = 0.0
-        if step:
-            self._sums.restore(self._restored.get("sums", {}))
-            self._minutes_before = self._restored.get(
-                "minutes", _last_minutes(self.path)
-            )
+        self._sums.restore(self._restored.get("sums", {}))
+        self._minutes_before = self._restored.get(
+            "minutes", _last_minutes(self.path)
+        )
         self._restored = {}
         # The JAX backend hands over its state only when it is asked, and that
         # takes longer than to read a few numbers.

@@ -38,7 +38,7 @@ def make_batches():
 BATCHES = make_batches()
 
 
-def make_model(rate=0.0, batch_steps=1):
+def make_model(rate=0.0, batch_steps=1, batches_per_update=None):
     keras.utils.set_random_seed(7)
     model = keras.Sequential(
         [
@@ -47,7 +47,9 @@ def make_model(rate=0.0, batch_steps=1):
         ]
     )
     model.compile(
-        keras.optimizers.SGD(rate),
+        keras.optimizers.SGD(
+            rate, gradient_accumulation_steps=batches_per_update
+        ),
         SmoothedCrossEntropy(),
         metrics=[TokenAccuracy(), Perplexity()],
         jit_compile=False,
@@ -242,6 +244,38 @@ def test_a_killed_training_has_the_rows_of_one_that_was_not(
         for one, other in zip(whole[name], killed[name], strict=True):
             assert one == (other and pytest.approx(other, rel=1e-5)), name
     assert killed["minutes"] == sorted(killed["minutes"])
+
+
+class StopAfterBatches(keras.callbacks.Callback):
+    """Count batches, of which an update has several."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.left = count
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        if self.left == 0:
+            self.model.stop_training = True
+
+
+def test_a_training_killed_within_its_first_update_loses_no_batch(tmp_path):
+    path = tmp_path / "log.csv"
+    model = make_model(batches_per_update=2)
+    log = TrainingLog(path, EVERY)
+    fit(model, 99, StopAfterBatches(1), log)
+    assert int(model.optimizer.iterations) == 0
+    state = json.loads(json.dumps(log.state()))
+    again = TrainingLog(path, EVERY)
+    again.restore(state)
+    # The first batch has been seen: the second one follows.
+    fit(model, EVERY, again, batches=BATCHES[1:])
+    rows = read_training_log(path)
+    assert rows["step"] == [EVERY]
+    expected = expected_means(model, range(1, 2 * EVERY + 1))
+    for name, value in expected.items():
+        assert rows[name] == [pytest.approx(value, rel=1e-5)], name
+    assert rows["minutes"][0] >= state["minutes"] > 0
 
 
 def test_without_its_state_the_first_row_covers_the_steps_since(tmp_path):
