@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 _COLUMNS = {
     "minutes": "{:.0f}",
