@@ -83,6 +83,15 @@ SubwordDropoutOption = Annotated[
         "0",
     ),
 ]
+BidirectionalEpochsOption = Annotated[
+    int | None,
+    panel_option(
+        "--bidirectional-epochs",
+        "Epochs at the beginning that learn to translate both ways.",
+        _BATCHES,
+        "0",
+    ),
+]
 SeedOption = Annotated[
     int | None,
     panel_option("--seed", "Of all random numbers.", _BATCHES, "0"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_tfm.cli.console import print_facts
+from keras_tfm.data.batch_description import counted
 
 if TYPE_CHECKING:
     from keras_tfm.tasks.settings import TrainingSettings
@@ -44,6 +45,7 @@ def print_summary(
         "data": data,
         "languages": languages,
         "pairs": _pairs(batches),
+        "directions": _directions(settings),
         "vocabulary": _vocabulary(translator),
         "subwords": _subwords(settings),
         "model": _model(translator),
@@ -132,6 +134,13 @@ def _model(translator: Translator) -> str:
         f"intermediate_dim {arguments['intermediate_dim']}, "
         f"{arguments['num_heads']} heads"
     )
+
+
+def _directions(settings: TrainingSettings) -> str:
+    if not settings.bidirectional_epochs:
+        return ""
+    first = counted(settings.bidirectional_epochs, "epoch")
+    return f"both for {first}, then from source to target alone"
 
 
 def _subwords(settings: TrainingSettings) -> str:

@@ -80,6 +80,7 @@ def train(  # noqa: PLR0913 (each is an option)
     max_shapes: settings.MaxShapesOption = None,
     accumulation_steps: settings.AccumulationStepsOption = None,
     subword_dropout: settings.SubwordDropoutOption = None,
+    bidirectional_epochs: settings.BidirectionalEpochsOption = None,
     seed: settings.SeedOption = None,
     optimizer: settings.OptimizerOption = None,
     peak_rate: settings.PeakRateOption = None,

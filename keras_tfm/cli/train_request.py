@@ -47,6 +47,7 @@ SETTINGS = {
     "max_shapes": "max_shapes",
     "accumulation_steps": "accumulation_steps",
     "subword_dropout": "subword_dropout",
+    "bidirectional_epochs": "bidirectional_epochs",
     "seed": "seed",
     "optimizer": "optimizer",
     "peak_rate": "peak",

@@ -3,6 +3,7 @@
 # Not `dates`: it needs Babel. Import it from `keras_tfm.data.dates`.
 
 from keras_tfm.data.batching import BucketedBatches
+from keras_tfm.data.both_directions import BothDirections
 from keras_tfm.data.bucket_edges import assign_buckets
 from keras_tfm.data.bucket_edges import choose_bucket_edges
 from keras_tfm.data.packed_batches import PackedBatches
@@ -17,6 +18,7 @@ from keras_tfm.data.text_files import DataError
 from keras_tfm.data.text_files import read_lines
 
 __all__ = [
+    "BothDirections",
     "BucketedBatches",
     "DataError",
     "PackedBatches",

@@ -37,6 +37,9 @@ class TrainingSettings:
             for no limit but the batch. Longer pairs are left out.
         subword_dropout: Float in [0, 1). Share of the merges that subwords
             leave out, other ones in each epoch; for packed batches of BPE.
+        bidirectional_epochs: Non-negative integer. Epochs at the beginning that
+            turn half of the pairs around, see `BothDirections`; for packed
+            batches and one vocabulary.
         optimizer: `"adam"`, `"adamw"` or `"muon"`, see `make_optimizer`.
         peak: Positive float, the highest learning rate.
         warmup_steps: Positive integer, in updates, until the peak.
@@ -63,6 +66,7 @@ class TrainingSettings:
     max_shapes: int = 4
     max_sequence_length: int | None = None
     subword_dropout: float = 0.0
+    bidirectional_epochs: int = 0
     optimizer: str = "adam"
     peak: float = 2e-3
     warmup_steps: int = 1000
@@ -101,8 +105,8 @@ class TrainingSettings:
         check_positive("peak", self.peak)
         if self.clip_norm is not None:
             check_positive("clip_norm", self.clip_norm)
-        check_whole_number("average_last", self.average_last)
-        check_whole_number("seed", self.seed)
+        for name in ("bidirectional_epochs", "average_last", "seed"):
+            check_whole_number(name, getattr(self, name))
         self._check_together()
 
     def _check_together(self) -> None:
@@ -128,7 +132,11 @@ class TrainingSettings:
             )
         if self.batching == "packed":
             return
-        for name, least in (("subword_dropout", 0), ("accumulation_steps", 1)):
+        for name, least in (
+            ("subword_dropout", 0),
+            ("bidirectional_epochs", 0),
+            ("accumulation_steps", 1),
+        ):
             if getattr(self, name) > least:
                 raise ValueError(
                     f"`{name}` is for packed batches. Received: "

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_tfm.data.batching import BucketedBatches
+from keras_tfm.data.both_directions import BothDirections
 from keras_tfm.data.packed_batches import PackedBatches
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.data.shape_watch import named_tensors
@@ -39,6 +40,7 @@ def make_batches(
 
     Raises:
         TypeError: If the subwords shall vary and a tokenizer cannot do so.
+        ValueError: If pairs shall be turned and there are two vocabularies.
     """
     rows = (
         token_rows(source_tokenizer, pairs.sources),
@@ -60,6 +62,20 @@ def make_batches(
         resample = _resample(
             source_tokenizer, target_tokenizer, pairs, settings
         )
+    if settings.bidirectional_epochs:
+        if source_tokenizer is not target_tokenizer:
+            raise ValueError(
+                "To read pairs in both directions takes one vocabulary for "
+                "both sides. Received: bidirectional_epochs="
+                f"{settings.bidirectional_epochs} and two tokenizers. Make "
+                "the translator with `joint=True` (`--joint`)."
+            )
+        resample = BothDirections(
+            *rows,
+            settings.bidirectional_epochs,
+            resample=resample,
+            seed=settings.seed,
+        )
     return PackedBatches(
         *rows,
         settings.tokens_per_batch,
@@ -80,7 +96,9 @@ def make_validation_batches(
 
     The same shapes where that is possible, and always the usual subwords.
     """
-    settings = dataclasses.replace(settings, subword_dropout=0.0)
+    settings = dataclasses.replace(
+        settings, subword_dropout=0.0, bidirectional_epochs=0
+    )
     if isinstance(training, PackedBatches):
         settings = dataclasses.replace(
             settings, row_length=max(training.shapes[0][1:])

@@ -109,6 +109,17 @@ def test_subwords_that_vary_are_told(capsys, pairs):
     )
 
 
+def test_pairs_that_are_turned_are_told(capsys, translator, pairs):
+    _, facts = summary(
+        capsys, translator, pairs, "packed", bidirectional_epochs=1
+    )
+    assert facts["directions"] == (
+        "both for 1 epoch, then from source to target alone"
+    )
+    _, facts = summary(capsys, translator, pairs, "packed")
+    assert "directions" not in facts
+
+
 def test_a_validation_is_told(capsys, translator, pairs):
     settings = TrainingSettings(tokens_per_batch=32)
     print_summary(

@@ -94,6 +94,7 @@ def complete(given):
             "row_length": 96,
             "seed": 11,
             "subword_dropout": 0.1,
+            "bidirectional_epochs": 6,
             "max_sequence_length": 64,
             "checkpoint_minutes": 0.5,
             "vocabulary_size": 9712,

@@ -24,6 +24,7 @@ OPTIONS = (
     *("--average-last", "3", "--snapshot-steps", "7", "--metric", "loss"),
     *("--validation-steps", "20", "--steps", str(STEPS)),
     *("--accumulation-steps", "2", "--checkpoint-minutes", "0.001"),
+    *("--bidirectional-epochs", "30"),
 )
 WORDS = ("eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht")
 # What is the same whenever it is measured.

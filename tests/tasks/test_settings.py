@@ -79,6 +79,10 @@ def test_refuses_a_decay_that_ends_before_the_warm_up():
             "`subword_dropout` is for packed batches",
         ),
         (
+            {"batching": "buckets", "bidirectional_epochs": 2},
+            "`bidirectional_epochs` is for packed batches",
+        ),
+        (
             {"batching": "buckets", "accumulation_steps": 2},
             "`accumulation_steps` is for packed batches",
         ),

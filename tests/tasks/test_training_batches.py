@@ -92,6 +92,47 @@ def test_a_tokenizer_that_cannot_vary_is_an_error():
         make_batches(CHARACTERS, CHARACTERS, PAIRS, settings)
 
 
+def test_the_first_epochs_read_some_pairs_backwards(subwords):
+    settings = TrainingSettings(
+        tokens_per_batch=512, bidirectional_epochs=2, subword_dropout=0.3
+    )
+    batches = make_batches(subwords, subwords, PAIRS, settings)
+
+    def backwards(epoch):
+        sources, _ = batches._ids(epoch)
+        ends = sources.starts + sources.lengths
+        texts = subwords.detokenize(
+            [
+                sources.flat[start : end - 1].tolist()
+                for start, end in zip(sources.starts, ends, strict=True)
+            ]
+        )
+        texts = [text.decode() for text in texts.numpy()]
+        pairs = list(zip(PAIRS.sources, PAIRS.targets, strict=True))
+        return [
+            pair.index(text) == 1
+            for text, pair in zip(texts, pairs, strict=True)
+        ]
+
+    first, second, third = map(backwards, range(3))
+    assert sum(first) in (len(PAIRS) // 2, len(PAIRS) // 2 + 1)
+    assert first == [not turned for turned in second]
+    assert not any(third)
+    few = SentencePairs(TEXTS[:7], PAIRS.targets[:7])
+    validation = make_validation_batches(
+        subwords, subwords, few, settings, batches
+    )
+    assert len(validation._ids(0)[0].lengths) == 7
+    assert validation._resample is None
+
+
+def test_both_directions_need_one_vocabulary():
+    other = CharacterTokenizer.train(PAIRS.targets)
+    settings = TrainingSettings(bidirectional_epochs=2)
+    with pytest.raises(ValueError, match=r"two tokenizers.*--joint"):
+        make_batches(CHARACTERS, other, PAIRS, settings)
+
+
 def test_validation_has_the_shape_of_the_training_and_usual_subwords(subwords):
     settings = TrainingSettings(tokens_per_batch=512, subword_dropout=0.3)
     training = make_batches(subwords, subwords, PAIRS, settings)
