@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_tfm.cli.console import print_facts
-from keras_tfm.data.batch_description import counted
 
 if TYPE_CHECKING:
     from keras_tfm.tasks.settings import TrainingSettings
@@ -139,8 +138,10 @@ def _model(translator: Translator) -> str:
 def _directions(settings: TrainingSettings) -> str:
     if not settings.bidirectional_epochs:
         return ""
-    first = counted(settings.bidirectional_epochs, "epoch")
-    return f"both for {first}, then from source to target alone"
+    return (
+        f"both until epoch {settings.bidirectional_epochs:,} has ended, then "
+        "from source to target alone"
+    )
 
 
 def _subwords(settings: TrainingSettings) -> str:

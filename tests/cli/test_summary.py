@@ -114,7 +114,7 @@ def test_pairs_that_are_turned_are_told(capsys, translator, pairs):
         capsys, translator, pairs, "packed", bidirectional_epochs=1
     )
     assert facts["directions"] == (
-        "both for 1 epoch, then from source to target alone"
+        "both until epoch 1 has ended, then from source to target alone"
     )
     _, facts = summary(capsys, translator, pairs, "packed")
     assert "directions" not in facts
