@@ -25,8 +25,8 @@ class BothDirections:
     as many pairs and learns a small corpus by heart later. The paper gives it
     the first third of the updates, on the pairs and the turned pairs one after
     the other. Here an epoch turns half of the pairs and the next one the other
-    half, so that two epochs hold each pair once in each direction and epochs
-    are as long as ever. As in the paper no token says which way to go: the
+    half, so that two epochs hold each pair once in each direction and have as
+    many pairs as ever. As in the paper no token says which way to go: the
     language of the source does. Both sides need one vocabulary.
 
     It is a `resample` of `PackedBatches`: the rows are a pure function of the
