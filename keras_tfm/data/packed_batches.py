@@ -17,6 +17,8 @@ from keras_tfm.data.batch_description import describe_batches
 from keras_tfm.data.bucket_edges import Edge
 from keras_tfm.data.generated_dataset import generated_dataset
 from keras_tfm.data.pair_packing import pack_pairs
+from keras_tfm.data.row_room import as_room
+from keras_tfm.data.row_room import row_room
 from keras_tfm.data.text_files import DataError
 from keras_tfm.data.token_rows import TokenRows
 from keras_tfm.data.token_rows import paired_rows
@@ -25,9 +27,6 @@ Batch = tuple[dict[str, np.ndarray], np.ndarray]
 Ids = Sequence[np.ndarray]
 Resample = Callable[[int], tuple[Ids, Ids]]
 
-# Rows are as long as this many pairs of the usual length, or the longest one.
-_PAIRS_IN_A_ROW = 4
-_MULTIPLE = 16
 _INPUTS = ("source_ids", "target_ids", "source_segments", "target_segments")
 
 
@@ -53,8 +52,8 @@ class PackedBatches:
             side of a batch has.
         row_length: Positive integer, or a pair (source, target): the positions
             of a row, start or end ids included. Longer pairs are dropped.
-            Defaults to `None`: room for the longest pair, and for four of the
-            usual length.
+            Defaults to `None`: what `row_room` chooses, enough for the longest
+            pair.
         max_sequence_length: Positive integer. Pairs with a longer side (end id
             included) are dropped. Defaults to `None`, no limit but the row.
         resample: Function of an epoch, counted from 0, that returns other
@@ -126,7 +125,13 @@ class PackedBatches:
         if max_sequence_length is not None:
             check_positive_int("max_sequence_length", max_sequence_length)
             longest = min(longest, max_sequence_length)
-        self._room = _room(row_length, lengths, longest, self.tokens_per_batch)
+        if row_length is None:
+            self._room = row_room(lengths, longest, self.tokens_per_batch)
+            fit = (longest,)
+        else:
+            self._room = as_room(row_length, self.tokens_per_batch)
+            fit = np.minimum(self._room, longest).tolist()
+        self._limit = "+".join(str(n) for n in dict.fromkeys(fit))
         self._limits = np.minimum(self._room, longest)
         kept = (lengths <= self._limits[:, None]).all(axis=0)
         self._pairs = np.flatnonzero(kept)
@@ -136,7 +141,7 @@ class PackedBatches:
             raise DataError(
                 f"All {self.num_dropped} pairs are too long: the shortest "
                 f"takes {lengths.max(axis=0).min()} tokens with its end mark, "
-                f"and {self._limit()} fit. Raise `tokens_per_batch`, "
+                f"and {self._limit} fit. Raise `tokens_per_batch`, "
                 "`max_sequence_length` or `row_length`."
             )
         rows = len(self._packed(self._sources, self._targets, self._pairs))
@@ -210,14 +215,11 @@ class PackedBatches:
         return describe_batches(
             self.num_pairs,
             self.num_dropped,
-            self._limit(),
+            self._limit,
             f"packed into {counted(rows, 'row')} of {source}+{target}",
             self.steps_per_epoch,
             self.padding_share,
         )
-
-    def _limit(self) -> str:
-        return "+".join(str(n) for n in dict.fromkeys(self._limits.tolist()))
 
     def _place(
         self, start_step: int, state: dict[str, Any] | None
@@ -311,32 +313,3 @@ class PackedBatches:
         target_ids[target_segments == 0] = self.pad_id
         arrays = (source_ids, target_ids, source_segments, target_segments)
         return dict(zip(_INPUTS, arrays, strict=True)), labels
-
-
-def _room(
-    row_length: int | Edge | None,
-    lengths: np.ndarray,
-    longest: int,
-    tokens_per_batch: int,
-) -> Edge:
-    if row_length is not None:
-        both = tuple(row_length) if np.ndim(row_length) else (row_length,) * 2
-        if len(both) != 2:
-            raise ValueError(
-                "`row_length` must be a length or a pair of lengths (source, "
-                f"target). Received: {row_length!r}."
-            )
-        room = tuple(check_positive_int("row_length", n) for n in both)
-        if max(room) > tokens_per_batch:
-            raise ValueError(
-                "`row_length` must not exceed `tokens_per_batch`. Received: "
-                f"row_length={row_length!r}, "
-                f"tokens_per_batch={tokens_per_batch}."
-            )
-        return room
-    short = lengths[:, lengths.max(axis=0) <= longest]
-    if not short.size:
-        return longest, longest
-    wanted = max(short.max(), _PAIRS_IN_A_ROW * short.mean(axis=1).max())
-    length = -(-int(wanted) // _MULTIPLE) * _MULTIPLE
-    return (min(length, tokens_per_batch),) * 2

@@ -30,7 +30,8 @@ class TrainingSettings:
         tokens_per_batch: Positive integer, positions of a batch on the longer
             side, padding included.
         row_length: Positive integer, positions of a packed row; `None` for
-            room for the longest pair and four of the usual length.
+            room for the longest pair and four of the usual length, on each
+            side for its own.
         max_shapes: Positive integer. Different shapes of buckets at most; each
             is compiled once.
         max_sequence_length: Positive integer, in tokens with the end, or `None`

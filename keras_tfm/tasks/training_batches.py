@@ -11,7 +11,9 @@ import tensorflow as tf
 
 from keras_tfm.data.batching import BucketedBatches
 from keras_tfm.data.both_directions import BothDirections
+from keras_tfm.data.bucket_edges import Edge
 from keras_tfm.data.packed_batches import PackedBatches
+from keras_tfm.data.row_room import row_room
 from keras_tfm.data.sentence_pairs import SentencePairs
 from keras_tfm.data.shape_watch import named_tensors
 from keras_tfm.data.shape_watch import watch_shapes
@@ -58,6 +60,7 @@ def make_batches(
             **limits,
         )
     resample = None
+    row_length = settings.row_length
     if settings.subword_dropout:
         resample = _resample(
             source_tokenizer, target_tokenizer, pairs, settings
@@ -70,6 +73,7 @@ def make_batches(
                 f"{settings.bidirectional_epochs} and two tokenizers. Make "
                 "the translator with `joint=True` (`--joint`)."
             )
+        row_length = row_length or _room_for_both_directions(rows, settings)
         resample = BothDirections(
             *rows,
             settings.bidirectional_epochs,
@@ -79,7 +83,7 @@ def make_batches(
     return PackedBatches(
         *rows,
         settings.tokens_per_batch,
-        row_length=settings.row_length,
+        row_length=row_length,
         resample=resample,
         **limits,
     )
@@ -129,6 +133,19 @@ def watch_batches(
         ]
     )
     return watch_shapes(dataset, budget.see), budget
+
+
+def _room_for_both_directions(
+    rows: tuple[list[np.ndarray], list[np.ndarray]], settings: TrainingSettings
+) -> Edge:
+    """Choose the room where each side of a pair may stand on either side."""
+    with_end = 1
+    lengths = np.array([list(map(len, side)) for side in rows]) + with_end
+    longest = settings.tokens_per_batch
+    if settings.max_sequence_length is not None:
+        longest = min(longest, settings.max_sequence_length)
+    both = np.hstack([lengths, lengths[::-1]])
+    return row_room(both, longest, settings.tokens_per_batch)
 
 
 def _resample(

@@ -368,32 +368,23 @@ def test_a_last_batch_is_filled_up_with_rows_of_padding():
         assert rows.any(axis=1).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("lengths", "tokens_per_batch", "room"),
-    [
-        # Four of 10 tokens, to the next multiple of 16.
-        ([(9, 5)] * 11, 4096, 48),
-        ([(5, 9)] * 11, 4096, 48),
-        ([(15, 5)] * 11, 4096, 64),
-        # The longest one has room.
-        ([(9, 5)] * 97 + [(90, 3)], 4096, 96),
-        # No row is longer than a batch.
-        ([(9, 5)] * 11, 40, 40),
-    ],
-)
-def test_a_row_has_room_for_four_usual_pairs_and_for_the_longest(
-    lengths, tokens_per_batch, room
-):
-    batches = PackedBatches(*made(lengths), tokens_per_batch)
-    assert batches.shapes[0][1:] == (room, room)
+def test_both_sides_of_a_row_fill_up_together():
+    # Four of 10 tokens, to the next multiple of 16; four of 6 beside it.
+    batches = PackedBatches(*made([(9, 5)] * 101), 4096)
+    assert batches.shapes == [(26, 48, 29)]
     assert batches.num_dropped == 0
+    assert batches.padding_share < 0.2
+    with_equal_sides = PackedBatches(*made([(9, 5)] * 101), 4096, row_length=48)
+    assert with_equal_sides.padding_share > 0.3
 
 
 def test_a_pair_that_is_dropped_needs_no_room():
     lengths = [(9, 5)] * 11 + [(500, 5)]
     batches = PackedBatches(*made(lengths), 4096, max_sequence_length=99)
-    assert batches.shapes[0][1:] == (48, 48)
+    assert batches.shapes[0][1:] == (48, 29)
     assert batches.num_dropped == 1
+    # What the reader is told is the limit, not the room that was chosen.
+    assert "1 dropped: longer than 99 tokens" in batches.describe()
 
 
 def test_the_description_is_one_line_for_people():

@@ -126,6 +126,22 @@ def test_the_first_epochs_read_some_pairs_backwards(subwords):
     assert validation._resample is None
 
 
+def test_both_directions_have_the_same_room():
+    short = SentencePairs(TEXTS, [text[:9] for text in TEXTS])
+    settings = TrainingSettings(tokens_per_batch=512)
+    one_way = make_batches(CHARACTERS, CHARACTERS, short, settings)
+    _, source, target = one_way.shapes[0]
+    assert target < source
+    settings = TrainingSettings(tokens_per_batch=512, bidirectional_epochs=2)
+    both_ways = make_batches(CHARACTERS, CHARACTERS, short, settings)
+    _, source, target = both_ways.shapes[0]
+    assert source == target
+    # A pair that did not fit after it was turned would stay as it was.
+    sources, targets = both_ways._ids(0)
+    turned = (sources.lengths < targets.lengths).sum()
+    assert turned in (len(TEXTS) // 2, len(TEXTS) // 2 + 1)
+
+
 def test_both_directions_need_one_vocabulary():
     other = CharacterTokenizer.train(PAIRS.targets)
     settings = TrainingSettings(bidirectional_epochs=2)
