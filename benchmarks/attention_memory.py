@@ -1,12 +1,19 @@
-"""Time and peak memory of exact attention, dense and in tiles.
+"""Time and peak memory of attention: dense, in tiles, local, compressed.
 
-    python benchmarks/attention_memory.py --output attention.json
+    python benchmarks/attention_memory.py --output attention.json \\
+        --picture attention.png
 
 For each length and kind a new process runs attention and its gradient by
 queries, keys and values, compiled with XLA, and reports the median time of some
 runs and by how much its peak memory grew. Before that it has compiled and run
 the same at a length of 64, so that libraries and compiler do not count. What
 dense attention would not find room for is left out.
+
+- dense: all weights in memory;
+- blockwise: the same result in tiles;
+- local: each query sees its own block of 256 positions and the one before;
+- compressed: three positions are one key and one value, made by a convolution,
+  and attention to these goes in tiles.
 """
 
 from __future__ import annotations
@@ -18,10 +25,13 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-KINDS = ("dense", "blockwise")
+KINDS = ("dense", "blockwise", "local", "compressed")
+_BLOCK_LENGTH = 256
+_COMPRESSION = 3
 _WARM_UP_LENGTH = 64
 # Arrays of all scores that dense attention holds at once, at its peak.
 _DENSE_ARRAYS = 4
@@ -40,6 +50,7 @@ def main() -> None:
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", help="JSON file to write")
+    parser.add_argument("--picture", help="PNG file to draw")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.case:
@@ -61,6 +72,8 @@ def main() -> None:
             print_row(results)
     if arguments.output:
         Path(arguments.output).write_text(json.dumps(results, indent=1))
+    if arguments.picture:
+        draw(results, arguments.picture)
 
 
 def in_new_process(case: dict[str, Any]) -> dict[str, Any]:
@@ -93,17 +106,7 @@ def measure(
     import tensorflow as tf
     from keras import ops
 
-    from keras_tfm.ops.attention import dot_product_attention
-    from keras_tfm.ops.blockwise_attention import blockwise_attention
-    from keras_tfm.ops.masks import causal_mask
-
-    def attend(query: Any, key: Any, value: Any) -> Any:
-        if kind == "blockwise":
-            return blockwise_attention(
-                query, key, value, use_causal_mask=causal
-            )
-        mask = causal_mask(query.shape[2]) if causal else None
-        return dot_product_attention(query, key, value, mask)[0]
+    attend = attention_of(kind, causal)
 
     @tf.function(jit_compile=True, autograph=False)
     def gradients(*tensors: Any) -> Any:
@@ -132,6 +135,54 @@ def measure(
     return {"seconds": seconds, "mib": (peak_memory() - before) / _MIB}
 
 
+def attention_of(kind: str, causal: bool) -> Callable[[Any, Any, Any], Any]:
+    """Return a function of queries, keys and values."""
+    from keras import ops
+
+    from keras_tfm.ops.attention import dot_product_attention
+    from keras_tfm.ops.attention import join_heads
+    from keras_tfm.ops.attention import split_heads
+    from keras_tfm.ops.blockwise_attention import blockwise_attention
+    from keras_tfm.ops.local_attention import local_attention
+    from keras_tfm.ops.masks import causal_mask
+    from keras_tfm.ops.memory_compression import slot_inputs
+    from keras_tfm.ops.memory_compression import visible_slots
+    from keras_tfm.ops.windows import OwnAndPreviousBlock
+
+    def dense(query: Any, key: Any, value: Any) -> Any:
+        mask = causal_mask(query.shape[2]) if causal else None
+        return dot_product_attention(query, key, value, mask)[0]
+
+    def blockwise(query: Any, key: Any, value: Any) -> Any:
+        return blockwise_attention(query, key, value, use_causal_mask=causal)
+
+    def local(query: Any, key: Any, value: Any) -> Any:
+        window = OwnAndPreviousBlock(_BLOCK_LENGTH)
+        return local_attention(
+            query, key, value, window, use_causal_mask=causal
+        )[0]
+
+    def compressed(query: Any, key: Any, value: Any) -> Any:
+        heads, length, size = query.shape[1:]
+        width = _COMPRESSION * heads * size
+        kernel = ops.ones((width, heads * size)) / width
+
+        def convolve(tensor: Any) -> Any:
+            slots = slot_inputs(join_heads(tensor), _COMPRESSION, causal)
+            return split_heads(ops.matmul(slots, kernel), heads)
+
+        key, value = convolve(key), convolve(value)
+        masks = ()
+        if causal:
+            queries = ops.arange(length, dtype="int32")
+            mask = visible_slots(queries, key.shape[2], _COMPRESSION)
+            masks = (mask[None, None],)
+        return blockwise_attention(query, key, value, masks)
+
+    functions = (dense, blockwise, local, compressed)
+    return {function.__name__: function for function in functions}[kind]
+
+
 def peak_memory() -> int:
     """Return the most bytes that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -142,10 +193,10 @@ def print_row(results: list[dict[str, Any]]) -> None:
     result = results[-1]
     if len(results) == 1:
         print(
-            f"{'length':>7} {'kind':<10}{'seconds':>9}{'MiB':>9}"
+            f"{'length':>7} {'kind':<11}{'seconds':>9}{'MiB':>9}"
             f"{'time/dense':>12}{'memory/dense':>14}"
         )
-    start = f"{result['length']:>7} {result['kind']:<10}"
+    start = f"{result['length']:>7} {result['kind']:<11}"
     if "seconds" not in result:
         print(f"{start}  does not fit", flush=True)
         return
@@ -161,6 +212,31 @@ def print_row(results: list[dict[str, Any]]) -> None:
         line += f"{result['seconds'] / dense[0]['seconds']:>12.2f}"
         line += f"{result['mib'] / dense[0]['mib']:>14.3f}"
     print(line, flush=True)
+
+
+def draw(results: list[dict[str, Any]], path: str) -> None:
+    """Draw seconds and memory by the length, a line for each kind."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((9.0, 3.6), layout="constrained")
+    for place, (name, title) in enumerate(
+        {"seconds": "Seconds", "mib": "MiB"}.items(), start=1
+    ):
+        axes = figure.add_subplot(1, 2, place)
+        for kind in dict.fromkeys(result["kind"] for result in results):
+            points = [
+                (result["length"], result[name])
+                for result in results
+                if result["kind"] == kind and name in result
+            ]
+            if points:
+                axes.loglog(*zip(*points, strict=True), "o-", label=kind)
+        axes.set_title(title)
+        axes.set_xlabel("positions")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=90, facecolor="white")
 
 
 if __name__ == "__main__":

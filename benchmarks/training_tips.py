@@ -1,19 +1,23 @@
 """What batch size, warm-up, rate, averaging and length do to a training.
 
-    python benchmarks/training_tips.py batch rate --minutes 8 --output tips \\
+    python benchmarks/training_tips.py batch rate --output tips \\
         --source ../shared/data/multi30k/tok/train.en.gz \\
         --target ../shared/data/multi30k/tok/train.de.gz \\
         --validation-source ../shared/data/multi30k/tok/val.en \\
         --validation-target ../shared/data/multi30k/tok/val.de
 
-The questions of Popel and Bojar, 2018, asked of a small model. Each study
-changes one setting and trains anew for every value, for the same time (without
-compiling and scoring), from the same seed. Scores are those of the validation
-pairs, translated greedily by the mean of the last five snapshots; the study
-`average` compares how many. A run that is done is not done again.
+The questions of Popel and Bojar, 2018, asked of a small model: the preset with
+two layers a side. Each study changes one setting and trains anew for every
+value, on as many positions, from the same seed: `--steps` updates of the usual
+batch, more of a smaller one and fewer of a larger one. So the figures are the
+same on a busy machine. Scores are those of the validation pairs, translated
+greedily by the mean of the last five snapshots; the study `average` compares
+how many. Snapshots and validations come after the same number of positions in
+every run. A run that is done is not done again, and one that was interrupted
+goes on.
 
 For each study it prints a table, which it also writes as Markdown, and draws
-the curves of the trainings.
+BLEU by the tokens that were read, for the studies that it was asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -38,7 +41,6 @@ BASE: dict[str, Any] = {
     "warmup_steps": 500,
     "max_sequence_length": 64,
     "row_length": 64,
-    "snapshot_steps": 50,
 }
 # The setting that a study changes, and its values.
 STUDIES: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -50,6 +52,15 @@ STUDIES: dict[str, tuple[str, tuple[Any, ...]]] = {
 }
 _SNAPSHOTS = 10
 _USUAL = 5
+# In updates of the usual size.
+_SNAPSHOT_STEPS = 50
+_VALIDATION_STEPS = 100
+_NAMES = {
+    "batch": "Tokens a batch",
+    "warmup": "Warm-up steps",
+    "rate": "Peak rate",
+    "length": "Longest pair",
+}
 _RESULT = "result.json"
 
 
@@ -60,8 +71,9 @@ def main() -> None:
     for side in ("source", "target"):
         parser.add_argument(f"--{side}", required=True)
         parser.add_argument(f"--validation-{side}", required=True)
-    parser.add_argument("--minutes", type=float, default=8.0)
-    parser.add_argument("--vocabulary-size", type=int, default=9712)
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--vocabulary-size", type=int, default=4000)
+    parser.add_argument("--num-layers", type=int, default=2)
     parser.add_argument("--preset", default="transformer_tiny_multi30k")
     parser.add_argument("--tokenize", default="none", help="for BLEU")
     parser.add_argument("--output", type=Path, required=True)
@@ -86,6 +98,23 @@ def main() -> None:
                 for value in values
             ]
         report(arguments.output, study, setting, results)
+    draw(
+        arguments.output,
+        {
+            study: [
+                (value, folder_of(arguments.output, setting, value))
+                for value in values
+            ]
+            for study, (setting, values) in STUDIES.items()
+            if study in arguments.studies and study != "average"
+        },
+    )
+
+
+def folder_of(output: Path, setting: str, value: Any) -> Path:
+    """Return where the run with one value is kept; the base is one run."""
+    usual = BASE[setting] == value
+    return output / ("base" if usual else f"{setting}-{value:g}")
 
 
 def trained(
@@ -100,10 +129,9 @@ def trained(
 
     from keras_tfm.tasks.settings import TrainingSettings
     from keras_tfm.tasks.translation import Translator
+    from keras_tfm.tasks.validating import ValidationPlan
 
-    # The base is one run in all studies.
-    name = "base" if BASE[setting] == value else f"{setting}-{value:g}"
-    folder = arguments.output / name
+    folder = folder_of(arguments.output, setting, value)
     path = folder / _RESULT
     if not path.is_file():
         keras.utils.set_random_seed(0)
@@ -111,25 +139,35 @@ def trained(
             pairs,
             vocabulary_size=arguments.vocabulary_size,
             preset=arguments.preset,
+            num_layers=arguments.num_layers,
             normalize_first=True,
             max_target_length=64,
             source_lengths=(16, 32, 64),
         )
+        chosen = {**BASE, setting: value}
+        updates = BASE["tokens_per_batch"] / chosen["tokens_per_batch"]
         settings = TrainingSettings(
-            **{**BASE, setting: value}, average_last=_SNAPSHOTS
+            **chosen,
+            average_last=_SNAPSHOTS,
+            snapshot_steps=round(_SNAPSHOT_STEPS * updates),
         )
         batches = translator.batches(pairs, settings)
-        clock = make_clock(arguments.minutes)
         result = translator.fit(
             batches,
             settings,
-            max_minutes=60 * 24,
+            steps=round(arguments.steps * updates),
             folder=folder,
-            callbacks=[clock],
+            resume=(folder / "checkpoint.npz").exists(),
+            validation=ValidationPlan(
+                translator,
+                validation,
+                tokenize=arguments.tokenize,
+                every_steps=round(_VALIDATION_STEPS * updates),
+            ),
         )
         found = {
             "updates": int(result["steps"]),
-            "tokens": int(result["steps"] * batches.tokens_per_step / 2),
+            "tokens_per_step": batches.tokens_per_step / 2,
             "pairs": batches.num_pairs,
             "averages": {
                 str(number): scores(
@@ -139,7 +177,7 @@ def trained(
             },
         }
         path.write_text(json.dumps(found, indent=1))
-        print(name, found, flush=True)
+        print(folder.name, found, flush=True)
     found = json.loads(path.read_text())
     usual = found["averages"][str(_USUAL)]
     return {"value": value, "folder": str(folder), **found, **usual}
@@ -166,49 +204,54 @@ def scores(
 def report(
     output: Path, study: str, setting: str, results: list[dict[str, Any]]
 ) -> None:
-    """Print and write a study's table, and draw its curves."""
-    from keras_tfm.visualization.learning_curves import plot_learning_curves
-
+    """Print and write a study's table."""
     lines = [
-        f"| `{setting}` | updates | target tokens | BLEU | chrF |",
-        "|---:|---:|---:|---:|---:|",
+        f"| `{setting}` | pairs | updates | target tokens | BLEU | chrF |",
+        "|---:|---:|---:|---:|---:|---:|",
     ]
     for result in results:
+        tokens = result["updates"] * result["tokens_per_step"] / 1e6
         lines.append(
-            f"| {result['value']:g} | {result['updates']:,} "
-            f"| {result['tokens'] / 1e6:.1f} M | {result['bleu']:.2f} "
-            f"| {result['chrf']:.2f} |"
+            f"| {result['value']:g} | {result['pairs']:,} "
+            f"| {result['updates']:,} | {tokens:.1f} M "
+            f"| {result['bleu']:.2f} | {result['chrf']:.2f} |"
         )
     table = "\n".join(lines) + "\n"
     print(f"\n{study}\n\n{table}", flush=True)
     (output / f"{study}.md").write_text(table, encoding="utf-8")
-    if study != "average":
-        plot_learning_curves(
-            {
-                f"{result['value']:g}": Path(result["folder"])
-                / "training_log.csv"
-                for result in results
-            },
-            output / f"{study}.png",
-        )
 
 
-def make_clock(minutes: float) -> Any:
-    """Return a callback that stops after so many minutes.
+def draw(output: Path, studies: dict[str, list[tuple[Any, Path]]]) -> None:
+    """Draw BLEU by the tokens read, a panel for each study."""
+    from matplotlib.figure import Figure
 
-    They count from the end of the first step, which compiles.
-    """
-    import keras
+    from keras_tfm.training.training_log_file import read_training_log
 
-    began: list[float] = []
-
-    def check(batch: int, logs: Any) -> None:
-        began.append(time.monotonic())
-        if began[-1] - began[0] >= 60 * minutes:
-            clock.model.stop_training = True
-
-    clock = keras.callbacks.LambdaCallback(on_train_batch_end=check)
-    return clock
+    if not studies:
+        return
+    rows = -(-len(studies) // 2)
+    figure = Figure((9.0, 3.3 * rows), layout="constrained")
+    for place, (study, runs) in enumerate(studies.items(), start=1):
+        axes = figure.add_subplot(rows, min(len(studies), 2), place)
+        for value, folder in runs:
+            log = read_training_log(folder / "training_log.csv")
+            result = json.loads((folder / _RESULT).read_text())
+            millions = result["tokens_per_step"] / 1e6
+            points = [
+                (step * millions, bleu)
+                for step, bleu in zip(
+                    log["step"], log["validation_bleu"], strict=True
+                )
+                if bleu is not None
+            ]
+            axes.plot(*zip(*points, strict=True), label=f"{value:g}")
+        axes.set_title(_NAMES[study])
+        axes.set_xlabel("million target tokens")
+        axes.set_ylabel("BLEU")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    figure.savefig(output / "tips.png", dpi=90, facecolor="white")
 
 
 if __name__ == "__main__":

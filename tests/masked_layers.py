@@ -15,16 +15,26 @@ from keras_tfm.layers import DecoderBlock
 from keras_tfm.layers import Dropout
 from keras_tfm.layers import Encoder
 from keras_tfm.layers import EncoderBlock
+from keras_tfm.layers import LocalSelfAttention
 from keras_tfm.layers import MultiHeadAttention
 from keras_tfm.layers import MultiHeadSelfAttention
+from keras_tfm.layers import RelativeSelfAttention
+from keras_tfm.ops import Band
 
 # Distinct, so that a swapped axis cannot pass.
 B, T, S, H, D = 2, 5, 7, 3, 11
 E, F = H * D, 13
 
-SELF_KINDS = ("MultiHeadSelfAttention", "EncoderBlock", "Encoder")
+SELF_ATTENTIONS = (
+    "MultiHeadSelfAttention",
+    "LocalSelfAttention",
+    "RelativeSelfAttention",
+)
+SELF_KINDS = (*SELF_ATTENTIONS, "EncoderBlock", "Encoder")
 CONTEXT_KINDS = ("MultiHeadAttention", "DecoderBlock", "Decoder")
-ATTENTIONS = ("MultiHeadSelfAttention", "MultiHeadAttention")
+ATTENTIONS = (*SELF_ATTENTIONS, "MultiHeadAttention")
+# The last query does not see the first key; the first one sees the last.
+WINDOW = Band(T - 2, T - 1)
 KINDS = SELF_KINDS + CONTEXT_KINDS
 
 
@@ -70,8 +80,12 @@ class Masks:
         )
         if kind == "MultiHeadAttention":
             return [cross]
+        near = np.ones((T, T), bool)
+        near[T - 1, 0] = False
         return {
             "MultiHeadSelfAttention": [own],
+            "LocalSelfAttention": [own & near],
+            "RelativeSelfAttention": [own],
             "EncoderBlock": [own],
             "Encoder": [own, own],
             "DecoderBlock": [own, cross],
@@ -122,6 +136,12 @@ def layer_of(
     }
     layer = {
         "MultiHeadSelfAttention": lambda: MultiHeadSelfAttention(**attention),
+        "LocalSelfAttention": lambda: LocalSelfAttention(
+            window=WINDOW, **attention
+        ),
+        "RelativeSelfAttention": lambda: RelativeSelfAttention(
+            max_distance=2, **attention
+        ),
         "MultiHeadAttention": lambda: MultiHeadAttention(**attention),
         "EncoderBlock": lambda: EncoderBlock(**block),
         "DecoderBlock": lambda: DecoderBlock(**block),

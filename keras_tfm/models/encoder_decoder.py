@@ -7,7 +7,6 @@ from keras import ops
 from keras import tree
 
 from keras_tfm.models.backbone import Backbone
-from keras_tfm.ops.search import ancestor_mask
 
 
 class EncoderDecoder(Backbone):
@@ -52,9 +51,10 @@ class EncoderDecoder(Backbone):
             "source_mask": mask,
             "blocks": self.decoder.initial_cache(
                 ops.shape(source_ids)[0],
-                max_length * num_beams,
+                max_length,
                 self.encode(source_ids),
                 mask,
+                num_beams,
             ),
         }
 
@@ -69,15 +69,12 @@ class EncoderDecoder(Backbone):
         Returns:
             The cache, with room for `max_length` tokens of each beam.
         """
-
-        def grown(block):
-            keys, values = block["self"]
-            more = max_length * num_beams - values.shape[2]
-            keys = ops.pad(keys, ((0, 0), (0, 0), (0, 0), (0, more)))
-            values = ops.pad(values, ((0, 0), (0, 0), (0, more), (0, 0)))
-            return {**block, "self": (keys, values)}
-
-        return {**cache, "blocks": tuple(map(grown, cache["blocks"]))}
+        return {
+            **cache,
+            "blocks": self.decoder.grow_cache(
+                cache["blocks"], max_length, num_beams
+            ),
+        }
 
     def take_rows(self, cache, rows):
         """Return the cache of some rows of the batch.
@@ -122,23 +119,17 @@ class EncoderDecoder(Backbone):
             `decoder` are those of the cache.
         """
         x = self.target_embedding(target_ids)
-        start, mask = cache_index, None
         if ancestors is None:
             x = self.position(x, start_index=cache_index)
         else:
             position = ops.cast(cache_index, "int32")
             x = self.position(x, positions=ops.reshape(position, (1,)))
-            beams = ancestors.shape[1]
-            start = position * beams
-            # Those of positions that the cache has room for.
-            room = cache["blocks"][0]["self"][1].shape[2] // beams
-            mask = ancestor_mask(ancestors[:, :, :room], position)
         x, blocks, own, cross = self.decoder.step(
             x,
             cache["blocks"],
-            start,
+            cache_index,
             cache["source_mask"],
-            mask,
+            ancestors,
             return_attention_scores=True,
         )
         cache = {**cache, "blocks": blocks}

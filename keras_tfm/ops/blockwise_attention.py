@@ -20,13 +20,12 @@ from keras import ops
 from keras_tfm.checks import check_positive_int
 from keras_tfm.checks import check_share
 from keras_tfm.ops.attention import LOWEST_SCORE
-from keras_tfm.ops.dropout import kept_places
-from keras_tfm.ops.masks import combine_masks
+from keras_tfm.ops.attention_tiling import TileDropout
+from keras_tfm.ops.attention_tiling import Tiling
+from keras_tfm.ops.tiles import DistanceTiles
 from keras_tfm.ops.tiles import Tiles
 from keras_tfm.ops.tiles import add_at
-from keras_tfm.ops.tiles import cut
 from keras_tfm.ops.tiles import join
-from keras_tfm.ops.tiles import number_of_tiles
 from keras_tfm.ops.tiles import put_at
 
 QUERY_TILE = 256
@@ -44,6 +43,7 @@ def blockwise_attention(
     seed=None,
     query_tile=QUERY_TILE,
     key_tile=KEY_TILE,
+    distance_scores=None,
 ):
     """Average the values of all keys by the weights of each query.
 
@@ -67,6 +67,9 @@ def blockwise_attention(
         seed: Integer tensor `(2,)`. Needed with dropout.
         query_tile: Positive integer M. Queries at once. Defaults to 256.
         key_tile: Positive integer N. Keys at once. Defaults to 512.
+        distance_scores: Float tensor `(H, T + S - 1)`, added to the scores by
+            the distance of query and key: the first is of the last query and
+            the first key. Defaults to `None`.
 
     Returns:
         Tensor `(B, H, T, D)`. A query that may attend nowhere gets zeros.
@@ -85,13 +88,23 @@ def blockwise_attention(
         raise ValueError(
             f"Dropout needs a `seed`. Received: dropout={dropout}, seed=None."
         )
-    tiling = _Tiling(query, key, masks, use_causal_mask, (query_tile, key_tile))
-    drop = _TileDropout(tiling, dropout, seed) if dropout else None
-    has_bias = position_bias is not None
+    tiling = Tiling(query, key, masks, use_causal_mask, (query_tile, key_tile))
+    drop = TileDropout(tiling, dropout, seed) if dropout else None
+    biases = {
+        kind: bias
+        for kind, bias in (
+            (Tiles, position_bias),
+            (DistanceTiles, distance_scores),
+        )
+        if bias is not None
+    }
 
-    def output_and_gradient(query, key, value, *bias):
-        bias = Tiles(bias[0], query_tile, key_tile) if has_bias else None
-        parts = _Parts(tiling, drop, query, key, value, bias)
+    def output_and_gradient(query, key, value, *biases_given):
+        in_tiles = [
+            tiling.bias(kind, bias)
+            for kind, bias in zip(biases, biases_given, strict=True)
+        ]
+        parts = _Parts(tiling, drop, query, key, value, in_tiles)
         output, *softmax = parts.attend()
 
         def gradient(*args, upstream=None):
@@ -100,85 +113,14 @@ def blockwise_attention(
 
         return join(output, 2, tiling.queries), gradient
 
-    operands = (query, key, value, *([position_bias] if has_bias else []))
+    operands = (query, key, value, *biases.values())
     return ops.custom_gradient(output_and_gradient)(*operands)
-
-
-class _Tiling:
-    """Which tiles there are, and who may attend to whom in each."""
-
-    def __init__(self, query, key, masks, causal, sizes):
-        self.batch, self.heads, self.queries = ops.shape(query)[:3]
-        self.keys = ops.shape(key)[2]
-        self.query_size, self.key_size = sizes
-        self.query_tiles = number_of_tiles(self.queries, self.query_size)
-        self.key_tiles = number_of_tiles(self.keys, self.key_size)
-        self._causal = causal
-        self._masks = [Tiles(mask, *sizes) for mask in masks]
-
-    def cut_queries(self, tensor):
-        return cut(tensor, 2, self.query_size)
-
-    def cut_keys(self, tensor):
-        return cut(tensor, 2, self.key_size)
-
-    def visible_key_tiles(self, query_tile):
-        """Return how many key tiles the queries of a tile can see."""
-        if not self._causal:
-            return self.key_tiles
-        last = (query_tile + 1) * self.query_size - 1
-        last = last + self.keys - self.queries
-        seen = last // self.key_size + 1
-        return ops.minimum(ops.maximum(seen, 0), self.key_tiles)
-
-    def query_places(self, query_tile):
-        """Return the places of a tile's queries, `(M, 1)`."""
-        places = ops.arange(self.query_size, dtype="int32")
-        return ops.expand_dims(places + query_tile * self.query_size, 1)
-
-    def key_places(self, key_tile):
-        """Return the places of a tile's keys, `(1, N)`."""
-        places = ops.arange(self.key_size, dtype="int32")
-        return ops.expand_dims(places + key_tile * self.key_size, 0)
-
-    def mask(self, query_tile, key_tile):
-        """Return who may attend to whom, which broadcasts to `(B, H, M, N)`.
-
-        `None` where everyone may attend to all.
-        """
-        keys = self.key_places(key_tile)
-        masks = [tiles.at(query_tile, key_tile) for tiles in self._masks]
-        if self._causal:
-            offset = self.keys - self.queries
-            masks.append(keys <= self.query_places(query_tile) + offset)
-        if not isinstance(self.keys, int) or self.keys % self.key_size:
-            # The last tile is filled up.
-            masks.append(keys < self.keys)
-        return combine_masks(*masks)
-
-
-class _TileDropout:
-    """Draw for each tile what a dropout of the whole weights draws there."""
-
-    def __init__(self, tiling, rate, seed):
-        self._tiling = tiling
-        self.rate = rate
-        self._seed = seed
-
-    def __call__(self, query_tile, key_tile, weights):
-        tiling = self._tiling
-        rows = ops.arange(tiling.batch * tiling.heads, dtype="int32")
-        rows = ops.reshape(rows, (tiling.batch, tiling.heads, 1, 1))
-        rows = rows * tiling.queries + tiling.query_places(query_tile)
-        columns = tiling.key_places(key_tile)
-        keep = kept_places(rows, columns, tiling.keys, self.rate, self._seed)
-        return ops.where(keep, weights / (1.0 - self.rate), 0.0)
 
 
 class _Parts:
     """Queries, keys and values in tiles, and what is computed of them."""
 
-    def __init__(self, tiling, drop, query, key, value, bias):
+    def __init__(self, tiling, drop, query, key, value, biases):
         self._tiling = tiling
         self._drop = drop
         self._scale = query.shape[-1] ** -0.5
@@ -186,7 +128,7 @@ class _Parts:
         self._queries = tiling.cut_queries(query * self._scale)
         self._keys = tiling.cut_keys(key)
         self._values = tiling.cut_keys(value)
-        self._bias = bias
+        self._biases = biases
 
     def attend(self):
         """Return the output, the largest scores and the sums of the powers.
@@ -255,22 +197,23 @@ class _Parts:
             )
 
         tiles = [self._queries, self._keys, self._values]
-        if self._bias is not None:
-            tiles.append(self._bias.values)
+        tiles += [bias.values for bias in self._biases]
         sums = ops.fori_loop(
             0,
             tiling.query_tiles,
             pass_keys,
             tuple(ops.zeros_like(t, dtype="float32") for t in tiles),
         )
-        by_query, by_key, by_value = sums[:3]
+        by_query, by_key, by_value, *by_bias = sums
         found = [
             join(by_query * self._scale, 2, tiling.queries),
             join(by_key, 2, tiling.keys),
             join(by_value, 2, tiling.keys),
         ]
-        if self._bias is not None:
-            found.append(self._bias.joined(sums[3]))
+        found += [
+            bias.joined(values)
+            for bias, values in zip(self._biases, by_bias, strict=True)
+        ]
         return tuple(
             ops.cast(gradient, tile.dtype)
             for gradient, tile in zip(found, tiles, strict=True)
@@ -313,18 +256,18 @@ class _Parts:
         sums[0] = add_at(sums[0], [query_tile], by_query)
         sums[1] = add_at(sums[1], [key_tile], by_key)
         sums[2] = add_at(sums[2], [key_tile], by_value)
-        if self._bias is not None:
-            sums[3] = self._bias.add(sums[3], query_tile, key_tile, by_score)
+        for place, bias in enumerate(self._biases, start=3):
+            sums[place] = bias.add(sums[place], query_tile, key_tile, by_score)
         return tuple(sums)
 
     def _scores(self, query_tile, key_tile):
         scores = _product(
             self._queries[query_tile], _turned(self._keys[key_tile])
         )
-        if self._bias is None:
-            return scores
-        bias = self._bias.at(query_tile, key_tile)
-        return scores + ops.cast(bias, "float32")
+        for bias in self._biases:
+            tile = bias.at(query_tile, key_tile)
+            scores = scores + ops.cast(tile, "float32")
+        return scores
 
 
 def _product(left, right):

@@ -1,7 +1,7 @@
 """Arrays of scores in tiles, so that the whole of them is never in memory.
 
 Shape letters: B batch, H heads, T query length, S key length; I and J tiles
-along the queries and the keys, M and N positions of a tile.
+along the queries and the keys, M and N positions of a tile; R distances.
 """
 
 from keras import ops
@@ -106,6 +106,71 @@ class Tiles:
         if self._by_query:
             values = join(values, 2 + self._by_key, self._shape[2])
         return join(values, 3, self._shape[3]) if self._by_key else values
+
+
+class DistanceTiles:
+    """Scores that depend on the distance alone, in tiles.
+
+    The interface of `Tiles`, from `T + S - 1` numbers and not `T S`.
+
+    Args:
+        by_distance: Tensor `(H, R)` of R = T + S - 1 scores; the first is that
+            of the last query and the first key.
+        num_queries: Integer or scalar tensor T.
+        query_size: Positive integer M.
+        key_size: Positive integer N.
+    """
+
+    def __init__(self, by_distance, num_queries, query_size, key_size):
+        self._sizes = query_size, key_size
+        self._distances = ops.shape(by_distance)[1]
+        # The last tiles reach beyond both ends.
+        self._margin = query_size + key_size
+        self._zero = num_queries - 1 + self._margin
+        self.values = ops.pad(
+            by_distance, ((0, 0), (self._margin, self._margin))
+        )
+
+    def at(self, query_tile, key_tile):
+        """Return a tile `(1, H, M, N)`."""
+        queries, keys = self._sizes
+        rows = ops.expand_dims(ops.arange(queries - 1, -1, -1), 1)
+        columns = ops.expand_dims(ops.arange(keys), 0)
+        part = ops.slice(
+            self.values,
+            (0, self._start(query_tile, key_tile)),
+            (self.values.shape[0], queries + keys - 1),
+        )
+        return ops.expand_dims(ops.take(part, rows + columns, axis=1), 0)
+
+    def add(self, sums, query_tile, key_tile, addend):
+        """Add a tile `(B, H, M, N)` to sums that look like `values`."""
+        queries, keys = self._sizes
+        by_head = ops.sum(addend, axis=0)
+        heads = ops.shape(by_head)[0]
+        # Row i is moved by i to the right, so that distances are columns.
+        width = queries + keys
+        rows = ops.pad(
+            ops.flip(by_head, axis=1), ((0, 0), (0, 0), (0, queries))
+        )
+        rows = ops.reshape(rows, (heads, queries * width))
+        rows = ops.reshape(
+            rows[:, : queries * width - queries], (heads, queries, width - 1)
+        )
+        start = (0, self._start(query_tile, key_tile))
+        part = ops.slice(sums, start, (heads, width - 1))
+        part = part + ops.cast(ops.sum(rows, axis=1), part.dtype)
+        return ops.slice_update(sums, start, part)
+
+    def joined(self, values):
+        """Give an array that looks like `values` the shape `(H, R)`."""
+        return values[:, self._margin : self._margin + self._distances]
+
+    def _start(self, query_tile, key_tile):
+        # Where the last query of the tile meets its first key.
+        queries, keys = self._sizes
+        last = query_tile * queries + queries - 1
+        return self._zero + key_tile * keys - last
 
 
 def add_at(tensor, places, addend):

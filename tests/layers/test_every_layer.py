@@ -14,6 +14,7 @@ from layer_checks import check_xla_fit
 from layer_checks import save_model
 
 import keras_tfm
+from keras_tfm.layers import AlibiBias
 from keras_tfm.layers import Decoder
 from keras_tfm.layers import DecoderBlock
 from keras_tfm.layers import Dropout
@@ -21,14 +22,21 @@ from keras_tfm.layers import Encoder
 from keras_tfm.layers import EncoderBlock
 from keras_tfm.layers import FeedForward
 from keras_tfm.layers import LearnedPositionalEncoding
+from keras_tfm.layers import LocalSelfAttention
+from keras_tfm.layers import MemoryCompressedAttention
 from keras_tfm.layers import MultiHeadAttention
 from keras_tfm.layers import MultiHeadSelfAttention
 from keras_tfm.layers import OneHotPositionalEncoding
 from keras_tfm.layers import PositionalEncoding
+from keras_tfm.layers import RelativePositionBias
+from keras_tfm.layers import RelativeSelfAttention
 from keras_tfm.layers import Residual
+from keras_tfm.layers import RotaryEmbedding
 from keras_tfm.layers import TokenEmbedding
 from keras_tfm.layers import gelu_tanh
 from keras_tfm.models.transformer.token_mask import TokenMask
+from keras_tfm.ops import Band
+from keras_tfm.ops import OwnAndPreviousBlock
 
 # Distinct, so that a swapped axis cannot pass. E is the smallest number of
 # channels that splits into H heads and is none of the others.
@@ -39,6 +47,8 @@ rng = np.random.default_rng(3)
 IDS = rng.integers(1, V, (B, T), dtype="int32")
 X = rng.normal(size=(B, T, E)).astype("float32")
 CONTEXT = rng.normal(size=(B, S, C)).astype("float32")
+HEADS = rng.normal(size=(B, T, H, E)).astype("float32")
+DISTANCES = rng.integers(-9, 9, (B, T), dtype="int32")
 KEYS = rng.normal(size=(B, S, E)).astype("float32")
 
 SCORES = ({}, {"return_attention_scores": True})
@@ -87,6 +97,43 @@ CASES = {
     ),
     "MultiHeadAttention with keys": LayerCase(
         make(MultiHeadAttention, H, use_bias=False), (X, CONTEXT, KEYS), SCORES
+    ),
+    "MultiHeadSelfAttention with positions and shared heads": LayerCase(
+        lambda **kwargs: MultiHeadSelfAttention(
+            4,
+            key_dim=6,
+            num_key_value_heads=2,
+            position=RotaryEmbedding(dtype=kwargs.get("dtype"), name="place"),
+            **kwargs,
+        ),
+        (X,),
+        SCORES,
+    ),
+    "RelativeSelfAttention": LayerCase(
+        make(RelativeSelfAttention, H, 2, key_dim=5, value_dim=7),
+        (X,),
+        SCORES,
+        dropping=make(RelativeSelfAttention, H, 2, dropout=0.2),
+        num_dropouts=1,
+    ),
+    "LocalSelfAttention": LayerCase(
+        make(LocalSelfAttention, H, OwnAndPreviousBlock(2), key_dim=5),
+        (X,),
+        SCORES,
+        dropping=make(LocalSelfAttention, H, Band(1, 1), dropout=0.2),
+        num_dropouts=1,
+    ),
+    "MemoryCompressedAttention": LayerCase(
+        make(MemoryCompressedAttention, H, 2, key_dim=5, value_dim=7),
+        (X,),
+        SCORES,
+        dropping=make(MemoryCompressedAttention, H, 2, dropout=0.2),
+        num_dropouts=1,
+    ),
+    "RotaryEmbedding": LayerCase(make(RotaryEmbedding), (HEADS,)),
+    "AlibiBias": LayerCase(make(AlibiBias, H), (DISTANCES,)),
+    "RelativePositionBias": LayerCase(
+        make(RelativePositionBias, H, 8, 7), (DISTANCES,)
     ),
     "Residual": LayerCase(
         lambda **kwargs: Residual(

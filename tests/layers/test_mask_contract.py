@@ -471,7 +471,7 @@ def test_a_mask_of_rank_2_is_target_by_source_also_for_equal_sizes(kind):
     # Three rows of three queries and three keys: only the rank can tell.
     x = np.random.default_rng(0).normal(size=(3, 3, E)).astype("float32")
     mask = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]], bool)
-    tensors = (x,) if kind == "MultiHeadSelfAttention" else (x, x)
+    tensors = (x,) if kind in SELF_KINDS else (x, x)
     _, weights = layer_of(kind)(
         *tensors, attention_mask=mask, return_attention_scores=True
     )

@@ -108,6 +108,47 @@ def test_a_bias_is_added_and_learnt_whatever_it_is_broadcast_to(shape):
 
 
 @pytest.mark.parametrize("tiles", TILES)
+@pytest.mark.parametrize("lengths", [(T, S), (S, T), (1, S), (T, 1)])
+def test_scores_of_distances_are_added_and_learnt(tiles, lengths):
+    queries, keys = lengths
+    generator = np.random.default_rng(7)
+    by_distance = generator.normal(size=(H, queries + keys - 1))
+    by_distance = by_distance.astype("float32")
+    tensors = [*inputs(queries, keys), by_distance]
+
+    def blockwise(query, key, value, by_distance):
+        return blockwise_attention(
+            query,
+            key,
+            value,
+            (padding(keys),),
+            distance_scores=by_distance,
+            query_tile=tiles[0],
+            key_tile=tiles[1],
+        )
+
+    def expected(query, key, value, by_distance):
+        # One pair at a time: key minus query, from 1 - queries on.
+        rows = [
+            [by_distance[:, s - t + queries - 1] for s in range(keys)]
+            for t in range(queries)
+        ]
+        bias = ops.stack([ops.stack(row, axis=1) for row in rows], axis=1)
+        return dense(
+            query, key, value, (padding(keys),), bias[None], False, 0.0
+        )
+
+    weights = generator.normal(size=(B, H, queries, DV)).astype("float32")
+    output, found = output_and_gradients(blockwise, weights, tensors, False)
+    wanted_output, wanted = output_and_gradients(
+        expected, weights, tensors, False
+    )
+    np.testing.assert_allclose(output, wanted_output, atol=1e-5)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+@pytest.mark.parametrize("tiles", TILES)
 def test_the_same_weights_are_dropped(tiles):
     assert_same(inputs(), (padding(),), None, True, 0.3, tiles)
 

@@ -5,6 +5,7 @@ import pytest
 from backend_functions import compiled
 from keras import ops
 
+from keras_tfm.ops.tiles import DistanceTiles
 from keras_tfm.ops.tiles import Tiles
 from keras_tfm.ops.tiles import add_at
 from keras_tfm.ops.tiles import cut
@@ -86,6 +87,46 @@ def test_sums_add_up_what_was_broadcast(shape):
         if size == 1:
             expected = expected.sum(axis=axis, keepdims=True)
     expected = expected[tuple(slice(0, n) for n in shape)]
+    found = compiled(all_sums)(ops.convert_to_tensor(addends))
+    np.testing.assert_allclose(array(found), expected, atol=1e-5)
+
+
+def distances_in_tile(i, j):
+    """Return key minus query of each pair of a tile, and which are real."""
+    queries = i * M + np.arange(M)[:, None]
+    keys = j * N + np.arange(N)[None]
+    return keys - queries, (queries < T) & (keys < S)
+
+
+def test_scores_of_distances_come_in_tiles():
+    by_distance = numbers((H, T + S - 1))
+    tiles = DistanceTiles(ops.convert_to_tensor(by_distance), T, M, N)
+    for i, j in np.ndindex(3, 3):
+        distances, real = distances_in_tile(i, j)
+        tile = array(tiles.at(i, j))
+        assert tile.shape == (1, H, M, N)
+        expected = by_distance[:, distances[real] + T - 1]
+        np.testing.assert_array_equal(tile[0][:, real], expected)
+    np.testing.assert_array_equal(
+        array(tiles.joined(tiles.values)), by_distance
+    )
+
+
+def test_sums_of_distances_add_up_their_pairs():
+    addends = np.zeros((B, H, 15, 21), "float32")
+    addends[:, :, :T, :S] = np.random.default_rng(0).normal(size=(B, H, T, S))
+    tiles = DistanceTiles(ops.zeros((H, T + S - 1)), T, M, N)
+
+    def all_sums(addends):
+        sums = tiles.values
+        for i, j in np.ndindex(3, 3):
+            part = addends[:, :, i * M : i * M + M, j * N : j * N + N]
+            sums = tiles.add(sums, i, j, part)
+        return tiles.joined(sums)
+
+    expected = np.zeros((H, T + S - 1))
+    for t, s in np.ndindex(T, S):
+        expected[:, s - t + T - 1] += addends[:, :, t, s].sum(axis=0)
     found = compiled(all_sums)(ops.convert_to_tensor(addends))
     np.testing.assert_allclose(array(found), expected, atol=1e-5)
 

@@ -91,9 +91,10 @@ class MultiHeadAttention(ProjectedAttention):
         key_shape = value_shape if key_shape is None else key_shape
         hidden_dim = query_shape[-1]
         key_dim, value_dim = self.head_sizes(hidden_dim)
-        self.query = self.build_projection("query", query_shape, [key_dim])
-        self.key = self.build_projection("key", key_shape, [key_dim])
-        self.value = self.build_projection("value", value_shape, [value_dim])
+        keys, values = self.num_heads * key_dim, self.num_heads * value_dim
+        self.query = self.build_projection("query", query_shape, [keys])
+        self.key = self.build_projection("key", key_shape, [keys])
+        self.value = self.build_projection("value", value_shape, [values])
         self.build_output(hidden_dim, value_dim)
         self.built = True
 

@@ -1,20 +1,18 @@
 """Multi-head attention of a sequence to itself.
 
-Shape letters: B batch, H heads, T query length, S key length, D head size.
+Shape letters: B batch, H heads, G heads of keys and values, T query length, S
+key length, D head size.
 """
 
 import keras
 from keras import ops
 
-from keras_tfm.layers.attention.projected_attention import ProjectedAttention
-from keras_tfm.ops.attention import split_heads
-from keras_tfm.ops.masks import causal_mask
-from keras_tfm.ops.masks import implicit_mask
-from keras_tfm.ops.masks import zero_padding
+from keras_tfm.layers.attention.full_self_attention import FullSelfAttention
+from keras_tfm.ops.positions import positions_from
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
-class MultiHeadSelfAttention(ProjectedAttention):
+class MultiHeadSelfAttention(FullSelfAttention):
     """Attend from each position of a sequence to all its positions.
 
     The result of `MultiHeadAttention(...)(x, x)`, with the queries, keys and
@@ -43,6 +41,13 @@ class MultiHeadSelfAttention(ProjectedAttention):
             are made tile by tile and never in memory as a whole, unless they
             are asked for; see `keras_tfm.ops.blockwise_attention`. With `0`
             always, with `None` never. Defaults to `1024`.
+        num_key_value_heads: Positive integer that divides `num_heads`: so many
+            heads of keys and values, each shared by several heads of queries
+            (grouped-query attention; with `1` multi-query attention). A cache
+            is as much smaller. Defaults to `num_heads`.
+        position: Layer for positions within the attention: `RotaryEmbedding`,
+            `AlibiBias` or `RelativePositionBias`. Defaults to `None`: positions
+            were added to the inputs, if at all.
         **kwargs: Passed to `keras.layers.Layer`, such as `name` or `dtype`.
 
     Call arguments:
@@ -65,9 +70,11 @@ class MultiHeadSelfAttention(ProjectedAttention):
         dropout.
 
     Raises:
-        TypeError: If a mask has a floating dtype.
+        TypeError: If a mask has a floating dtype, or `position` is no layer for
+            positions within the attention.
         ValueError: If a size is out of range, or the width of the inputs does
-            not divide by `num_heads` and no `key_dim` is given.
+            not divide by `num_heads` and no `key_dim` is given, or `position`
+            is for another number of heads.
 
     Example:
         >>> layer = MultiHeadSelfAttention(num_heads=2)
@@ -76,125 +83,42 @@ class MultiHeadSelfAttention(ProjectedAttention):
         (1, 5, 8)
 
     Reference:
-        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2.
+        [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 3.2.2;
+        [Ainslie et al., 2023](https://arxiv.org/abs/2305.13245) for heads that
+        share keys and values.
     """
 
-    def build(self, input_shape):
-        hidden_dim = input_shape[-1]
-        self._key_size, self._value_size = self.head_sizes(hidden_dim)
-        self.query_key_value = self.build_projection(
-            "query_key_value",
-            input_shape,
-            [self._key_size, self._key_size, self._value_size],
-        )
-        self.build_output(hidden_dim, self._value_size)
-        self.built = True
-
-    def call(
+    def attend_at(
         self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
+        query,
+        key,
+        value,
+        query_positions,
+        beams=1,
         position_bias=None,
-        use_causal_mask=False,
-        return_attention_scores=False,
-        training=None,
+        **kwargs,
     ):
-        if padding_mask is None:
-            padding_mask = implicit_mask(inputs)
-        query, key, value = self.project(zero_padding(inputs, padding_mask))
+        distance_scores = None
+        if self.position is not None and beams == 1:
+            distance_scores = self._scores_by_distance(
+                ops.shape(query)[2], ops.shape(key)[2], query_positions
+            )
+        elif self.position is not None:
+            key_positions = positions_from(ops.shape(key)[2]) // beams
+            position_bias = self.with_scores(
+                position_bias, query_positions, key_positions
+            )
         return self.attend(
             query,
             key,
             value,
-            padding_mask,
-            attention_mask,
-            position_bias,
-            use_causal_mask,
-            return_attention_scores,
-            training,
+            position_bias=position_bias,
+            distance_scores=distance_scores,
+            **kwargs,
         )
 
-    def project(self, inputs):
-        """Make queries, keys and values `(B, H, T, D)` of `(B, T, E)`."""
-        joined = self.query_key_value(inputs)
-        keys = self.num_heads * self._key_size
-        parts = ops.split(joined, [keys, 2 * keys], axis=-1)
-        return [split_heads(part, self.num_heads) for part in parts]
-
-    def initial_cache(self, batch_size, max_length):
-        """Make an empty cache for `step`.
-
-        Args:
-            batch_size: Integer or scalar tensor B.
-            max_length: Integer S, the most tokens that the cache will hold.
-
-        Returns:
-            A pair of zero tensors: keys `(B, H, D, S)`, so that their product
-            with a query runs along the positions, and values `(B, H, S, D)`.
-        """
-        heads, length = self.num_heads, max_length
-        return (
-            ops.zeros(
-                (batch_size, heads, self._key_size, length), self.compute_dtype
-            ),
-            ops.zeros(
-                (batch_size, heads, length, self._value_size),
-                self.compute_dtype,
-            ),
-        )
-
-    def step(
-        self,
-        inputs,
-        cache,
-        cache_index,
-        padding_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-    ):
-        """Attend causally to the cached positions and the new ones.
-
-        Equal to `call` with `use_causal_mask=True` at the same positions.
-
-        Args:
-            inputs: Float tensor `(batch, new_length, hidden_dim)`.
-            cache: What `initial_cache` or the step before returned.
-            cache_index: Integer or scalar tensor: how many positions the cache
-                holds; the new ones are written from there.
-            padding_mask: Boolean tensor `(batch, max_length)` of the cached
-                and the new positions.
-            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
-                new_length, max_length)`: who may attend to whom, in place of
-                the causal mask.
-            return_attention_scores: Boolean. Whether to return the weights too,
-                `(batch, heads, new_length, max_length)`.
-
-        Returns:
-            The output and the new cache, and the weights if asked for.
-        """
-        query, key, value = self.project(inputs)
-        key = ops.transpose(key, (0, 1, 3, 2))
-        keys = ops.slice_update(cache[0], (0, 0, 0, cache_index), key)
-        values = ops.slice_update(cache[1], (0, 0, cache_index, 0), value)
-        if attention_mask is None:
-            attention_mask = causal_mask(
-                query.shape[2], values.shape[2], cache_index
-            )
-        key = ops.transpose(keys, (0, 1, 3, 2))
-        result = self.attend(
-            query,
-            key,
-            values,
-            padding_mask,
-            attention_mask,
-            return_attention_scores=return_attention_scores,
-            training=False,
-        )
-        if return_attention_scores:
-            output, scores = result
-            return output, (keys, values), scores
-        return result, (keys, values)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
+    def _scores_by_distance(self, num_queries, num_keys, query_positions):
+        # From that of the last query and the first key on.
+        steps = positions_from(num_queries + num_keys - 1)
+        first = query_positions[0] + num_queries - 1
+        return self.position.scores(steps - first)

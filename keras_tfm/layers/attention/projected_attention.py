@@ -18,6 +18,7 @@ from keras_tfm.ops.masks import causal_mask
 from keras_tfm.ops.masks import combine_masks
 from keras_tfm.ops.masks import expand_attention_mask
 from keras_tfm.ops.masks import expand_padding_mask
+from keras_tfm.ops.relative_positions import scores_of_pairs
 
 # Tiles take up to a quarter more time without a mask, and from here on less and
 # less of the memory: `benchmarks/attention_memory.py`.
@@ -64,16 +65,15 @@ class ProjectedAttention(keras.layers.Layer):
         key_dim = self.key_dim or hidden_dim // self.num_heads
         return key_dim, self.value_dim or key_dim
 
-    def build_projection(self, name, input_shape, head_dims):
+    def build_projection(self, name, input_shape, sizes):
         """Make and build one matrix product for several sets of heads.
 
         Args:
             name: String. The name of the sub-layer.
             input_shape: Tuple. The shape of what is projected.
-            head_dims: Sequence of integers: the head size of each set. Every
-                set is initialised as if it had a matrix of its own.
+            sizes: Sequence of integers: the channels of all heads of each set.
+                Every set is initialised as if it had a matrix of its own.
         """
-        sizes = [self.num_heads * head_dim for head_dim in head_dims]
 
         def initialize_parts(shape, dtype=None):
             parts = [
@@ -115,6 +115,7 @@ class ProjectedAttention(keras.layers.Layer):
         use_causal_mask=False,
         return_attention_scores=False,
         training=None,
+        distance_scores=None,
     ):
         """Attend, join the heads and project.
 
@@ -129,13 +130,15 @@ class ProjectedAttention(keras.layers.Layer):
             use_causal_mask: Boolean. Hide the future.
             return_attention_scores: Boolean. Whether to return the weights too.
             training: Boolean. Whether dropout is active.
+            distance_scores: Float tensor `(H, T + S - 1)`, see
+                `keras_tfm.ops.blockwise_attention`, or `None`.
 
         Returns:
             The output `(B, T, hidden_dim)`, or a pair with the weights before
             dropout, float32 `(B, H, T, S)`.
         """
         lengths = ops.shape(query)[2], ops.shape(key)[2]
-        masks = _expanded_masks(padding_mask, attention_mask, lengths)
+        masks = self.expanded_masks(padding_mask, attention_mask, lengths)
         if self._goes_in_tiles(lengths) and not return_attention_scores:
             heads = blockwise_attention(
                 query,
@@ -144,6 +147,7 @@ class ProjectedAttention(keras.layers.Layer):
                 masks,
                 position_bias,
                 use_causal_mask,
+                distance_scores=distance_scores,
                 **self._dropped(training),
             )
             return self.attention_output(join_heads(heads))
@@ -153,6 +157,14 @@ class ProjectedAttention(keras.layers.Layer):
 
         if use_causal_mask:
             masks.append(expand_attention_mask(causal_mask(*lengths)))
+        if distance_scores is not None:
+            scores = ops.cast(
+                scores_of_pairs(distance_scores, *lengths), "float32"
+            )
+            scores = ops.expand_dims(scores, 0)
+            position_bias = (
+                scores if position_bias is None else scores + position_bias
+            )
         heads, weights = dot_product_attention(
             query,
             key,
@@ -163,6 +175,30 @@ class ProjectedAttention(keras.layers.Layer):
         )
         output = self.attention_output(join_heads(heads))
         return (output, weights) if return_attention_scores else output
+
+    def expanded_masks(
+        self, padding_mask, attention_mask, lengths, use_causal_mask=False
+    ):
+        """Return the given masks, as tensors that broadcast to `(B, H, T, S)`.
+
+        Args:
+            padding_mask: Boolean tensor `(B, S)`, or `None`.
+            attention_mask: Boolean tensor of rank 2 to 4, or `None`.
+            lengths: Pair (T, S).
+            use_causal_mask: Boolean. Whether one more hides the future.
+
+        Raises:
+            TypeError: If a mask has a floating dtype.
+            ValueError: If one does not fit the lengths.
+        """
+        attention_mask = expand_attention_mask(attention_mask)
+        _check_lengths("attention_mask", attention_mask, lengths)
+        padding_mask = expand_padding_mask(padding_mask)
+        _check_lengths("padding_mask", padding_mask, (1, lengths[1]))
+        masks = [m for m in (padding_mask, attention_mask) if m is not None]
+        if use_causal_mask:
+            masks.append(expand_attention_mask(causal_mask(*lengths)))
+        return masks
 
     def _goes_in_tiles(self, lengths):
         # A length that is not known yet counts as short.
@@ -198,15 +234,6 @@ class ProjectedAttention(keras.layers.Layer):
 
 def _check_head_size(name, size):
     return None if size is None else check_positive_int(name, size)
-
-
-def _expanded_masks(padding_mask, attention_mask, lengths):
-    """Return the given masks as tensors that broadcast to `(B, H, T, S)`."""
-    attention_mask = expand_attention_mask(attention_mask)
-    _check_lengths("attention_mask", attention_mask, lengths)
-    padding_mask = expand_padding_mask(padding_mask)
-    _check_lengths("padding_mask", padding_mask, (1, lengths[1]))
-    return [m for m in (padding_mask, attention_mask) if m is not None]
 
 
 def _check_lengths(name, mask, expected):

@@ -108,14 +108,26 @@ class Decoder(Stack):
         return x
 
     def initial_cache(
-        self, batch_size, max_length, context=None, context_padding_mask=None
+        self,
+        batch_size,
+        max_length,
+        context=None,
+        context_padding_mask=None,
+        num_beams=1,
     ):
         """Make the cache of every block, see `DecoderBlock.initial_cache`."""
         return tuple(
             block.initial_cache(
-                batch_size, max_length, context, context_padding_mask
+                batch_size, max_length, context, context_padding_mask, num_beams
             )
             for block in self.blocks
+        )
+
+    def grow_cache(self, cache, max_length, num_beams=1):
+        """Make room for more target tokens; what is cached stays."""
+        return tuple(
+            block.grow_cache(block_cache, max_length, num_beams)
+            for block, block_cache in zip(self.blocks, cache, strict=True)
         )
 
     def step(
@@ -124,7 +136,7 @@ class Decoder(Stack):
         cache,
         cache_index,
         context_padding_mask=None,
-        attention_mask=None,
+        ancestors=None,
         return_attention_scores=False,
     ):
         """Decode the next positions; equal to `call` at these positions.
@@ -135,8 +147,9 @@ class Decoder(Stack):
             cache_index: Integer or scalar tensor: how many positions the cache
                 holds.
             context_padding_mask: Boolean tensor `(batch, source_length)`.
-            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
-                new_length, max_length)`, in place of the causal mask.
+            ancestors: Integer tensor `(batch, new_length, max_length)`: the new
+                positions are alternatives at one, see
+                `keras_tfm.ops.cache_slots`.
             return_attention_scores: Boolean. Whether to return the weights too.
 
         Returns:
@@ -150,7 +163,7 @@ class Decoder(Stack):
                 block_cache,
                 cache_index,
                 context_padding_mask,
-                attention_mask,
+                ancestors,
                 return_attention_scores=True,
             )
             caches.append(new_cache)

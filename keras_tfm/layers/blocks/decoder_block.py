@@ -175,7 +175,12 @@ class DecoderBlock(BlockParts):
         return (x, *scores) if return_attention_scores else x
 
     def initial_cache(
-        self, batch_size, max_length, context=None, context_padding_mask=None
+        self,
+        batch_size,
+        max_length,
+        context=None,
+        context_padding_mask=None,
+        num_beams=1,
     ):
         """Make the cache for `step`; the context is projected here, once.
 
@@ -185,17 +190,27 @@ class DecoderBlock(BlockParts):
             context: Float tensor `(batch, source_length, context_dim)`, or
                 `None`.
             context_padding_mask: Boolean tensor `(batch, source_length)`.
+            num_beams: Integer, the alternatives at each position.
+                Defaults to `1`.
 
         Returns:
             A dictionary of the caches of the parts.
         """
         attention = self.self_attention.sublayer
-        cache = {"self": attention.initial_cache(batch_size, max_length)}
+        cache = {
+            "self": attention.initial_cache(batch_size, max_length, num_beams)
+        }
         if context is not None:
             cache["cross"] = self.cross_attention.sublayer.project_context(
                 context, padding_mask=context_padding_mask
             )
         return cache
+
+    def grow_cache(self, cache, max_length, num_beams=1):
+        """Make room for more target tokens; what is cached stays."""
+        attention = self.self_attention.sublayer
+        own = attention.grow_cache(cache["self"], max_length, num_beams)
+        return {**cache, "self": own}
 
     def step(
         self,
@@ -203,7 +218,7 @@ class DecoderBlock(BlockParts):
         cache,
         cache_index,
         context_padding_mask=None,
-        attention_mask=None,
+        ancestors=None,
         return_attention_scores=False,
     ):
         """Decode the next positions; equal to `call` at these positions.
@@ -214,8 +229,9 @@ class DecoderBlock(BlockParts):
             cache_index: Integer or scalar tensor: how many positions the cache
                 holds.
             context_padding_mask: Boolean tensor `(batch, source_length)`.
-            attention_mask: Boolean tensor that broadcasts to `(batch, heads,
-                new_length, max_length)`, in place of the causal mask.
+            ancestors: Integer tensor `(batch, new_length, max_length)`: the new
+                positions are alternatives at one, see
+                `keras_tfm.ops.cache_slots`.
             return_attention_scores: Boolean. Whether to return the weights too.
 
         Returns:
@@ -228,7 +244,7 @@ class DecoderBlock(BlockParts):
                 x,
                 cache["self"],
                 cache_index,
-                attention_mask=attention_mask,
+                ancestors=ancestors,
                 return_attention_scores=True,
             )
 
