@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from backend_functions import output_and_gradients
+from backend_functions import swift
 from keras import ops
 from window_cases import WINDOWS
 from window_cases import visible_in
@@ -40,27 +41,34 @@ def dense(tensors, window, masks=(), causal=False, bias=None):
     return dot_product_attention(*tensors, mask, bias)
 
 
-def assert_same(length, window, masks=(), causal=False):
-    tensors = inputs(length)
-    output, weights = local_attention(*tensors, window, masks, causal)
-    expected, expected_weights = dense(tensors, window, masks, causal)
-    np.testing.assert_allclose(output, expected, atol=1e-5)
-    np.testing.assert_allclose(
-        spread_weights(weights, window, B, length), expected_weights, atol=1e-6
-    )
+def assert_same(length, windows, masks=(), causal=False):
+    """Compare the outputs and the weights in several windows."""
+
+    def both(*tensors):
+        found = []
+        for window in windows:
+            output, weights = local_attention(*tensors, window, masks, causal)
+            weights = spread_weights(weights, window, B, length)
+            expected = dense(tensors, window, masks, causal)
+            found.append(((output, weights), expected))
+        return found
+
+    tensors = map(ops.convert_to_tensor, inputs(length))
+    for ours, expected in swift(both)(*tensors):
+        np.testing.assert_allclose(ours[0], expected[0], atol=1e-5)
+        np.testing.assert_allclose(ours[1], expected[1], atol=1e-6)
 
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("length", range(1, 41))
 def test_it_is_dense_attention_at_every_length(length, causal):
-    for window in (OwnBlock(5), OwnAndPreviousBlock(3), Band(7, 2)):
-        assert_same(length, window, causal=causal)
+    windows = (OwnBlock(5), OwnAndPreviousBlock(3), Band(7, 2))
+    assert_same(length, windows, causal=causal)
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("window", WINDOWS, ids=repr)
-def test_it_is_dense_attention_in_every_window(window, causal):
-    assert_same(37, window, causal=causal)
+def test_it_is_dense_attention_in_every_window(causal):
+    assert_same(37, WINDOWS, causal=causal)
 
 
 SHAPES = [
@@ -76,13 +84,11 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(
-    "window", [OwnBlock(4), OwnAndPreviousBlock(5), Band(3, 17)], ids=repr
-)
-def test_a_mask_of_any_shape_is_cut_with_it(window, shape):
+def test_a_mask_of_any_shape_is_cut_with_it(shape):
     mask = np.random.default_rng(7).random(shape) < 0.6
     padding = np.arange(T) < np.array([T, 6])[:, None, None, None]
-    assert_same(T, window, (mask, padding), causal=True)
+    windows = (OwnBlock(4), OwnAndPreviousBlock(5), Band(3, 17))
+    assert_same(T, windows, (mask, padding), causal=True)
 
 
 @pytest.mark.parametrize("jit", [False, True])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from backend_functions import swift
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -68,19 +69,17 @@ def dense_twin(layer):
 def test_it_is_the_dense_layer_under_the_mask_of_the_window(window, causal):
     layer = make(window)
     padding = np.arange(T) < np.array([T, 6])[:, None]
-    output, weights = layer(
-        X,
-        padding_mask=padding,
-        use_causal_mask=causal,
-        return_attention_scores=True,
-    )
-    expected, expected_weights = dense_twin(layer)(
-        X,
-        padding_mask=padding,
-        attention_mask=window_mask(window),
-        use_causal_mask=causal,
-        return_attention_scores=True,
-    )
+    twin, mask = dense_twin(layer), window_mask(window)
+
+    def both(x):
+        flags = {
+            "padding_mask": padding,
+            "use_causal_mask": causal,
+            "return_attention_scores": True,
+        }
+        return layer(x, **flags), twin(x, attention_mask=mask, **flags)
+
+    (output, weights), (expected, expected_weights) = swift(both)(X)
     np.testing.assert_allclose(output, array(expected), atol=1e-5)
     np.testing.assert_allclose(weights, array(expected_weights), atol=1e-6)
 
