@@ -41,8 +41,6 @@ def test_each_pair_is_seen_where_all_masks_let_it(causal, lengths):
         np.testing.assert_array_equal(found, expected)
         # What fills up the last tile is no key.
         assert not mask[..., columns:].any()
-        if not expected.any(axis=(0, 1, 2, 3)) and causal:
-            continue
         if whole[:, :, i * M : i * M + M, j * N :].any():
             assert int(tiles.visible_key_tiles(i)) > j
 

@@ -81,11 +81,7 @@ class FullSelfAttention(ProjectedSelfAttention):
 
     def grow_cache(self, cache, max_length, num_beams=1):
         """Make room for more positions; what is cached stays."""
-        keys, values = cache
-        more = max_length * num_beams - values.shape[2]
-        keys = ops.pad(keys, ((0, 0), (0, 0), (0, 0), (0, more)))
-        values = ops.pad(values, ((0, 0), (0, 0), (0, more), (0, 0)))
-        return keys, values
+        return self.grown(*cache, max_length * num_beams)
 
     def step(
         self,

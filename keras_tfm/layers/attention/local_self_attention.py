@@ -86,7 +86,8 @@ class LocalSelfAttention(ProjectedSelfAttention):
     """
 
     def __init__(self, num_heads, window, *args, **kwargs):
-        super().__init__(num_heads, *args, **kwargs)
+        # Its tiles are the blocks of the window.
+        super().__init__(num_heads, *args, **kwargs, blockwise_from=None)
         if not isinstance(window, Window):
             raise TypeError(
                 "`window` must be `OwnBlock(length)`, "
@@ -142,23 +143,18 @@ class LocalSelfAttention(ProjectedSelfAttention):
             D)` of the latest positions, no more than the window reaches, and
             `(B, max_length)`, which only tells the length.
         """
-        places = min(max_length, max(self.window.reach, 1))
         return (
-            *self.empty_cache(batch_size, places * num_beams),
+            *self.empty_cache(batch_size, self._places(max_length) * num_beams),
             ops.zeros((batch_size, max_length), "int8"),
         )
 
     def grow_cache(self, cache, max_length, num_beams=1):
         """Make room for more positions; what is cached stays."""
         keys, values, length = cache
-        longer = max_length - length.shape[1]
-        places = min(max_length, max(self.window.reach, 1))
         # Until it has its full size, each position lies at its own number.
-        more = places * num_beams - values.shape[2]
         return (
-            ops.pad(keys, ((0, 0), (0, 0), (0, 0), (0, more))),
-            ops.pad(values, ((0, 0), (0, 0), (0, more), (0, 0))),
-            ops.pad(length, ((0, 0), (0, longer))),
+            *self.grown(keys, values, self._places(max_length) * num_beams),
+            ops.pad(length, ((0, 0), (0, max_length - length.shape[1]))),
         )
 
     def step(
@@ -226,9 +222,12 @@ class LocalSelfAttention(ProjectedSelfAttention):
             return output, cache, slots.spread(weights, room.shape[1])
         return result, cache
 
+    def _places(self, max_length):
+        # The present position is not one of them.
+        return min(max_length, max(self.window.reach, 1))
+
     def get_config(self):
         config = super().get_config()
-        # Its tiles are the blocks of the window.
         config.pop("blockwise_from")
         window = keras.saving.serialize_keras_object(self.window)
         return {**config, "window": window}

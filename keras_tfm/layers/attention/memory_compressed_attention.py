@@ -184,10 +184,7 @@ class MemoryCompressedAttention(ProjectedSelfAttention):
         """Make room for more positions; what is cached stays."""
         keys, values, latest = cache
         slots = number_of_slots(max_length, self.compression) * num_beams
-        more = slots - values.shape[2]
-        keys = ops.pad(keys, ((0, 0), (0, 0), (0, 0), (0, more)))
-        values = ops.pad(values, ((0, 0), (0, 0), (0, more), (0, 0)))
-        return keys, values, latest
+        return (*self.grown(keys, values, slots), latest)
 
     def step(
         self,

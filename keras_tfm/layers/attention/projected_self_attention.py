@@ -141,6 +141,14 @@ class ProjectedSelfAttention(ProjectedAttention):
             ),
         )
 
+    def grown(self, keys, values, slots):
+        """Make room for more slots; what is cached stays."""
+        more = (0, slots - values.shape[2])
+        return (
+            ops.pad(keys, ((0, 0), (0, 0), (0, 0), more)),
+            ops.pad(values, ((0, 0), (0, 0), more, (0, 0))),
+        )
+
     def compute_output_shape(self, input_shape):
         return input_shape
 
