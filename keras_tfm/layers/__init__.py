@@ -11,11 +11,14 @@ from keras_tfm.layers.attention.multi_head_self_attention import (
 from keras_tfm.layers.attention.relative_self_attention import (
     RelativeSelfAttention,
 )
+from keras_tfm.layers.blocks.adaptive_halting import AdaptiveHalting
 from keras_tfm.layers.blocks.decoder import Decoder
 from keras_tfm.layers.blocks.decoder_block import DecoderBlock
 from keras_tfm.layers.blocks.encoder import Encoder
 from keras_tfm.layers.blocks.encoder_block import EncoderBlock
 from keras_tfm.layers.blocks.residual import Residual
+from keras_tfm.layers.blocks.universal_decoder import UniversalDecoder
+from keras_tfm.layers.blocks.universal_encoder import UniversalEncoder
 from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
 from keras_tfm.layers.feed_forward.feed_forward import FeedForward
 from keras_tfm.layers.feed_forward.gelu import gelu_tanh
@@ -34,6 +37,7 @@ from keras_tfm.layers.position.rotary_embedding import RotaryEmbedding
 from keras_tfm.layers.regularization.dropout import Dropout
 
 __all__ = [
+    "AdaptiveHalting",
     "AlibiBias",
     "Decoder",
     "DecoderBlock",
@@ -53,5 +57,7 @@ __all__ = [
     "Residual",
     "RotaryEmbedding",
     "TokenEmbedding",
+    "UniversalDecoder",
+    "UniversalEncoder",
     "gelu_tanh",
 ]

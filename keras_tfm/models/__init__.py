@@ -7,8 +7,11 @@ from keras_tfm.models.presets import PRESETS
 from keras_tfm.models.presets import preset_arguments
 from keras_tfm.models.segments import SegmentMask
 from keras_tfm.models.segments import SegmentPositions
-from keras_tfm.models.transformer.token_mask import TokenMask
+from keras_tfm.models.token_mask import TokenMask
 from keras_tfm.models.transformer.transformer import Transformer
+from keras_tfm.models.universal.universal_transformer import (
+    UniversalTransformer,
+)
 
 __all__ = [
     "PRESETS",
@@ -17,6 +20,7 @@ __all__ = [
     "SegmentPositions",
     "TokenMask",
     "Transformer",
+    "UniversalTransformer",
     "packed_model",
     "preset_arguments",
     "with_labels",

@@ -1,8 +1,9 @@
-"""What every encoder-decoder model can do beside training: encode and decode.
+"""What every encoder-decoder model can do: train, encode and decode.
 
-Shape letters: B batch, T target length, S source length.
+Shape letters: B batch, T target length, S source length, E hidden_dim.
 """
 
+import keras
 from keras import ops
 from keras import tree
 
@@ -10,13 +11,98 @@ from keras_tfm.models.backbone import Backbone
 
 
 class EncoderDecoder(Backbone):
-    """Abstract: encode a source, and decode a target step by step.
+    """Abstract: tokens, an encoder, a decoder and a projection.
 
-    A subclass builds the graph for training and sets its parts:
-    `source_embedding`, `target_embedding`, `source_drop`, `target_drop`,
-    `position`, `find_tokens`, `encoder`, `decoder` and `project`, which is
-    `None` where the target embedding makes the logits.
+    A subclass makes the parts and hands them on.
+
+    Args:
+        token_layers: `TokenLayers`.
+        encoder: Layer called as `Encoder`.
+        decoder: Layer called as `Decoder`, with its cache.
+        position: Layer called as `PositionalEncoding`; `None` where the encoder
+            and the decoder see to positions themselves, or have none.
+        policy: Dtype policy of every layer.
+        arguments: Dictionary of the arguments of the subclass, for its config.
+        **kwargs: Passed to `keras.Model`, such as `name`.
     """
+
+    def __init__(
+        self,
+        token_layers,
+        encoder,
+        decoder,
+        position=None,
+        *,
+        policy,
+        arguments,
+        **kwargs,
+    ):
+        # --- Graph ---
+        def placed(vectors):
+            return vectors if position is None else position(vectors)
+
+        layers = token_layers
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        source_mask = layers.find_tokens(source_ids)
+        target_mask = layers.find_tokens(target_ids)
+        context = layers.source_drop(
+            placed(layers.source_embedding(source_ids))
+        )
+        context = encoder(context, padding_mask=source_mask)
+        x = layers.target_drop(placed(layers.target_embedding(target_ids)))
+        x = decoder(
+            x,
+            context,
+            padding_mask=target_mask,
+            context_padding_mask=source_mask,
+        )
+        if layers.project is None:
+            logits = layers.target_embedding(x, reverse=True)
+        else:
+            logits = layers.project(x)
+        super().__init__(
+            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            outputs=logits,
+            **kwargs,
+        )
+
+        # --- Config ---
+        self.find_tokens = layers.find_tokens
+        self.source_embedding = layers.source_embedding
+        self.target_embedding = layers.target_embedding
+        self.source_drop = layers.source_drop
+        self.target_drop = layers.target_drop
+        self.project = layers.project
+        self.position = position
+        self.encoder = encoder
+        self.decoder = decoder
+        self.policy = policy
+        self.arguments = arguments
+
+    def place(self, vectors, **where):
+        """Add positions to the vectors of tokens, where the model does so.
+
+        Args:
+            vectors: Float tensor `(batch, length, hidden_dim)`.
+            **where: Call arguments of `PositionalEncoding`.
+        """
+        if self.position is None:
+            return vectors
+        return self.position(vectors, **where)
+
+    def stack_arguments(self, positions):
+        """Return what the encoder and the decoder must know of positions.
+
+        Args:
+            positions: Integer tensor `(batch, length)`: those of the tokens of
+                packed rows.
+
+        Returns:
+            A dictionary of call arguments; empty where `position` does it all.
+        """
+        del positions
+        return {}
 
     def encode(self, source_ids, return_attention_scores=False):
         """Encode source ids `(batch, source_length)`, without dropout.
@@ -25,7 +111,7 @@ class EncoderDecoder(Backbone):
             Float tensor `(batch, source_length, hidden_dim)`, and the tuple of
             each block's weights if asked for.
         """
-        x = self.position(self.source_embedding(source_ids))
+        x = self.place(self.source_embedding(source_ids))
         return self.encoder(
             x,
             padding_mask=self.find_tokens(source_ids),
@@ -120,10 +206,10 @@ class EncoderDecoder(Backbone):
         """
         x = self.target_embedding(target_ids)
         if ancestors is None:
-            x = self.position(x, start_index=cache_index)
+            x = self.place(x, start_index=cache_index)
         else:
             position = ops.cast(cache_index, "int32")
-            x = self.position(x, positions=ops.reshape(position, (1,)))
+            x = self.place(x, positions=ops.reshape(position, (1,)))
         x, blocks, own, cross = self.decoder.step(
             x,
             cache["blocks"],
@@ -151,7 +237,7 @@ class EncoderDecoder(Backbone):
             Float tensor `(batch, target_length, hidden_dim)`.
         """
         return self.decoder(
-            self.position(self.target_embedding(target_ids)),
+            self.place(self.target_embedding(target_ids)),
             self.encode(source_ids),
             padding_mask=self.find_tokens(target_ids),
             context_padding_mask=self.find_tokens(source_ids),
@@ -172,7 +258,7 @@ class EncoderDecoder(Backbone):
             sum to 1.
         """
         context, encoder = self.encode(source_ids, True)
-        x = self.position(self.target_embedding(target_ids))
+        x = self.place(self.target_embedding(target_ids))
         _, decoder, cross = self.decoder(
             x,
             context,

@@ -7,7 +7,7 @@ import keras
 
 from keras_tfm.models.segments import SegmentMask
 from keras_tfm.models.segments import SegmentPositions
-from keras_tfm.models.transformer.token_mask import TokenMask
+from keras_tfm.models.token_mask import TokenMask
 
 
 def packed_model(model):
@@ -72,9 +72,13 @@ def target_vectors(model, packed):
         within = SegmentMask(name="segment_mask")
     masks = {side: find_tokens(of_tokens[side]) for side in ids}
 
+    positions = dict.fromkeys(ids)
+    if packed:
+        positions = {side: find_positions(segments[side]) for side in ids}
+
     def embedded(side, embedding, drop):
-        positions = find_positions(segments[side]) if packed else None
-        return drop(model.position(embedding(ids[side]), positions=positions))
+        vectors = embedding(ids[side])
+        return drop(model.place(vectors, positions=positions[side]))
 
     def same_pair(query, key):
         return within(segments[query], segments[key]) if packed else None
@@ -83,6 +87,7 @@ def target_vectors(model, packed):
         embedded("source", model.source_embedding, model.source_drop),
         padding_mask=masks["source"],
         attention_mask=same_pair("source", "source"),
+        **model.stack_arguments(positions["source"]),
     )
     vectors = model.decoder(
         embedded("target", model.target_embedding, model.target_drop),
@@ -91,6 +96,7 @@ def target_vectors(model, packed):
         context_padding_mask=masks["source"],
         attention_mask=same_pair("target", "target"),
         context_attention_mask=same_pair("target", "source"),
+        **model.stack_arguments(positions["target"]),
     )
     return keras.Model(
         inputs={

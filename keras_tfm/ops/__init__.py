@@ -8,6 +8,7 @@ from keras_tfm.ops.blockwise_attention import blockwise_attention
 from keras_tfm.ops.cache_slots import cache_slots
 from keras_tfm.ops.cross_entropy import smoothed_cross_entropy
 from keras_tfm.ops.cross_entropy import token_mean
+from keras_tfm.ops.halting import halting_step
 from keras_tfm.ops.local_attention import local_attention
 from keras_tfm.ops.local_attention import spread_weights
 from keras_tfm.ops.masks import band_mask
@@ -56,6 +57,7 @@ __all__ = [
     "expand_padding_mask",
     "from_additive_mask",
     "from_torch_mask",
+    "halting_step",
     "join_heads",
     "keep_top_k",
     "keep_top_p",

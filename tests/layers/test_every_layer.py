@@ -14,6 +14,7 @@ from layer_checks import check_xla_fit
 from layer_checks import save_model
 
 import keras_tfm
+from keras_tfm.layers import AdaptiveHalting
 from keras_tfm.layers import AlibiBias
 from keras_tfm.layers import Decoder
 from keras_tfm.layers import DecoderBlock
@@ -33,8 +34,10 @@ from keras_tfm.layers import RelativeSelfAttention
 from keras_tfm.layers import Residual
 from keras_tfm.layers import RotaryEmbedding
 from keras_tfm.layers import TokenEmbedding
+from keras_tfm.layers import UniversalDecoder
+from keras_tfm.layers import UniversalEncoder
 from keras_tfm.layers import gelu_tanh
-from keras_tfm.models.transformer.token_mask import TokenMask
+from keras_tfm.models.token_mask import TokenMask
 from keras_tfm.ops import Band
 from keras_tfm.ops import OwnAndPreviousBlock
 
@@ -190,6 +193,21 @@ CASES = {
         SCORES,
         dropping=make(Decoder, LAYERS, H, F, **DROP),
         num_dropouts=LAYERS * 6,
+    ),
+    "AdaptiveHalting": LayerCase(make(AdaptiveHalting), (X,)),
+    "UniversalEncoder": LayerCase(
+        make(UniversalEncoder, LAYERS, H, F),
+        (X,),
+        (*SCORES, {"return_ponder_times": True}),
+        dropping=make(UniversalEncoder, LAYERS, H, F, **DROP),
+        num_dropouts=4,
+    ),
+    "UniversalDecoder": LayerCase(
+        make(UniversalDecoder, LAYERS, H, F),
+        (X, CONTEXT),
+        (*SCORES, {"return_ponder_times": True}),
+        dropping=make(UniversalDecoder, LAYERS, H, F, **DROP),
+        num_dropouts=6,
     ),
 }
 

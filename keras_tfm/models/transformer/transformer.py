@@ -5,20 +5,14 @@ Shape letters: B batch, T target length, S source length, E hidden_dim.
 
 import keras
 
-from keras_tfm.checks import check_choice
 from keras_tfm.checks import check_divisible
 from keras_tfm.checks import check_positive_int
-from keras_tfm.checks import check_share
 from keras_tfm.layers.blocks.decoder import Decoder
 from keras_tfm.layers.blocks.encoder import Encoder
-from keras_tfm.layers.embedding.token_embedding import TokenEmbedding
 from keras_tfm.layers.position.positional_encoding import PositionalEncoding
-from keras_tfm.layers.regularization.dropout import Dropout
 from keras_tfm.models.encoder_decoder import EncoderDecoder
 from keras_tfm.models.presets import preset_arguments
-from keras_tfm.models.transformer.token_mask import TokenMask
-
-TIES = ("all", "decoder", None)
+from keras_tfm.models.token_layers import make_token_layers
 
 
 @keras.saving.register_keras_serializable(package="keras_tfm")
@@ -118,11 +112,6 @@ class Transformer(EncoderDecoder):
         check_positive_int("num_heads", num_heads)
         check_positive_int("hidden_dim", hidden_dim)
         check_divisible("hidden_dim", hidden_dim, "num_heads", num_heads)
-        check_share("dropout", dropout)
-        check_choice("tie_embeddings", tie_embeddings, TIES)
-        _check_tie(
-            tie_embeddings, source_vocabulary_size, target_vocabulary_size
-        )
         policy = keras.dtype_policies.get(
             dtype or keras.config.dtype_policy().name
         )
@@ -140,79 +129,23 @@ class Transformer(EncoderDecoder):
         }
 
         # --- Parts ---
-        def embedding(vocabulary_size, name):
-            # No implicit mask: it would cling to the logits.
-            return TokenEmbedding(
-                vocabulary_size,
-                hidden_dim,
-                pad_id=None,
-                dtype=policy,
-                name=name,
-            )
-
-        if tie_embeddings == "all":
-            source_embedding = target_embedding = embedding(
-                source_vocabulary_size, "token_embedding"
-            )
-        else:
-            source_embedding = embedding(
-                source_vocabulary_size, "source_embedding"
-            )
-            target_embedding = embedding(
-                target_vocabulary_size, "target_embedding"
-            )
+        token_layers = make_token_layers(
+            source_vocabulary_size,
+            target_vocabulary_size,
+            hidden_dim,
+            dropout,
+            tie_embeddings,
+            pad_id,
+            policy,
+        )
         position = PositionalEncoding(
             position_layout, position_denominator, dtype=policy, name="position"
         )
-        source_drop, target_drop = (
-            Dropout(dropout, dtype=policy, name=f"{side}_drop")
-            for side in ("source", "target")
-        )
-        find_tokens = TokenMask(pad_id, name="token_mask")
         encoder = Encoder(num_layers, name="encoder", **block_arguments)
         decoder = Decoder(num_decoder_layers, name="decoder", **block_arguments)
-        project = None
-        if tie_embeddings is None:
-            project = keras.layers.Dense(
-                target_vocabulary_size,
-                use_bias=False,
-                dtype=policy,
-                name="vocabulary_projection",
-            )
-
-        # --- Graph ---
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        source_mask = find_tokens(source_ids)
-        target_mask = find_tokens(target_ids)
-        context = source_drop(position(source_embedding(source_ids)))
-        context = encoder(context, padding_mask=source_mask)
-        x = target_drop(position(target_embedding(target_ids)))
-        x = decoder(
-            x,
-            context,
-            padding_mask=target_mask,
-            context_padding_mask=source_mask,
-        )
-        logits = project(x) if project else target_embedding(x, reverse=True)
-        super().__init__(
-            inputs={"source_ids": source_ids, "target_ids": target_ids},
-            outputs=logits,
-            **kwargs,
-        )
 
         # --- Config ---
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.source_drop = source_drop
-        self.target_drop = target_drop
-        self.position = position
-        self.find_tokens = find_tokens
-        self.encoder = encoder
-        self.decoder = decoder
-        self.project = project
-        self.policy = policy
-        self.arguments = {
+        arguments = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": target_vocabulary_size,
             "num_layers": num_layers,
@@ -235,6 +168,17 @@ class Transformer(EncoderDecoder):
             "pad_id": pad_id,
         }
 
+        # --- Graph ---
+        super().__init__(
+            token_layers,
+            encoder,
+            decoder,
+            position,
+            policy=policy,
+            arguments=arguments,
+            **kwargs,
+        )
+
     @classmethod
     def from_preset(cls, preset, source_vocabulary_size, **kwargs):
         """Make a model of published sizes.
@@ -249,14 +193,4 @@ class Transformer(EncoderDecoder):
         """
         return cls(
             source_vocabulary_size, **{**preset_arguments(preset), **kwargs}
-        )
-
-
-def _check_tie(tie_embeddings, source_size, target_size):
-    if tie_embeddings == "all" and source_size != target_size:
-        raise ValueError(
-            '`tie_embeddings="all"` needs one vocabulary for source and '
-            f"target. Received: source_vocabulary_size={source_size}, "
-            f"target_vocabulary_size={target_size}. Train a joint tokenizer, "
-            'or use `tie_embeddings="decoder"`.'
         )

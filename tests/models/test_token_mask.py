@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_tfm.models.transformer.token_mask import TokenMask
+from keras_tfm.models.token_mask import TokenMask
 
 
 def array(tensor):

@@ -1,0 +1,7 @@
+"""The Universal Transformer: one block, shared over the depth."""
+
+from keras_tfm.models.universal.universal_transformer import (
+    UniversalTransformer,
+)
+
+__all__ = ["UniversalTransformer"]
